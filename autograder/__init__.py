@@ -1,0 +1,1 @@
+"""Grades the labs: nbgrader settings, the judge, the command line."""

@@ -1,0 +1,7 @@
+"""Glassbox: a mini-framework that rebuilds PyTorch's core in small, and instruments that show the real one at work.
+
+Nothing heavy is imported here: `glassbox.mini` needs NumPy only, `glassbox.xray` loads torch when it is asked
+about a torch tensor.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,7 @@
+"""Figures: records in, SVG text out (pure functions; PyTorch has no part that draws)."""
+
+from .compare import Panel, layout_comparison
+from .storage import tensor_over_storage, views_over_storage
+from .svg import Svg
+
+__all__ = ["Panel", "Svg", "layout_comparison", "tensor_over_storage", "views_over_storage"]

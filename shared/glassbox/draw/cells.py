@@ -1,0 +1,326 @@
+"""Cells: where the elements of a tensor and of its storage lie on the page (PyTorch has no part that draws).
+
+Both halves of a storage figure are made of the same cell. A cell carries the class c<position> of the storage
+position that it shows, which is what ties the two halves together under the pointer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..records import StorageView
+from .svg import ROW_HUES, esc, mono_width, num, text
+
+CELL = 34.0
+GAP = 3.0
+PITCH = CELL + GAP
+ROWS_SHOWN, COLUMNS_SHOWN, BLOCKS_SHOWN = 8, 12, 4
+STRIP_SHOWN = 64
+COUNTED = 20_000
+
+Shown = list[int | None]
+
+
+def clip(n: int, limit: int) -> Shown:
+    """Which of 0..n-1 are drawn; None stands for the ones left out."""
+    if n <= limit:
+        return list(range(n))
+    return [*range(limit - 2), None, n - 1]
+
+
+def value_text(value: Any) -> str:
+    """An element as short as it can honestly be: four digits, T and F for booleans."""
+    if isinstance(value, bool):
+        return "T" if value else "F"
+    if isinstance(value, int):
+        return str(value) if abs(value) < 10**6 else f"{value:.2e}"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value)
+
+
+def cell_text(view: StorageView, position: int) -> str:
+    """What a cell says: the element where it is known, else the storage position."""
+    if view.values is not None and 0 <= position < len(view.values):
+        return value_text(view.values[position])
+    return str(position)
+
+
+def row_of(view: StorageView, index: Sequence[int]) -> int:
+    """Number of the row that an index lies in, counted over all leading dimensions."""
+    row = 0
+    for i, n in zip(index[:-1], view.shape[:-1], strict=True):
+        row = row * n + i
+    return row
+
+
+def row_class(view: StorageView, index: Sequence[int]) -> str:
+    return f"r{row_of(view, index) % ROW_HUES}"
+
+
+def cell(
+    x: float,
+    y: float,
+    w: float,
+    content: str,
+    cls: str,
+    tip: tuple[float, float, str] | None = None,
+    h: float = CELL,
+) -> str:
+    """One cell: a rounded square with its text, and the line that the figure shows while it is under the
+    pointer.
+    """
+    line = "" if tip is None else text(tip[0], tip[1], tip[2], "tip", size=13)
+    return (
+        f'<g class="k {esc(cls)}"><rect x="{num(x)}" y="{num(y)}" width="{num(w)}" height="{num(h)}" rx="5"/>'
+        f'<text x="{num(x + w / 2)}" y="{num(y + h / 2 + 4.5)}" font-size="13" text-anchor="middle">'
+        f"{esc(content)}</text>{line}</g>"
+    )
+
+
+@dataclass(frozen=True)
+class Block:
+    """A drawn part: its SVG, its size, and the (index, position) pairs that it shows."""
+
+    svg: str
+    width: float
+    height: float
+    shown: tuple[tuple[tuple[int, ...], int], ...] = ()
+
+
+def shown_indices(view: StorageView) -> list[tuple[int, ...]]:
+    """The indices that a tensor grid draws, in row-major order."""
+    axes = _axes(view)
+    result: list[tuple[int, ...]] = [()]
+    for axis in axes:
+        result = [(*head, i) for head in result for i in axis if i is not None]
+    return result
+
+
+def _axes(view: StorageView) -> list[Shown]:
+    """Per dimension what is drawn: beyond four dimensions only index 0 of the outer ones."""
+    limits = [BLOCKS_SHOWN, BLOCKS_SHOWN, ROWS_SHOWN, COLUMNS_SHOWN]
+    from_last = [limits[-k] if k <= 4 else 0 for k in range(view.ndim, 0, -1)]
+    return [clip(n, limit) if limit else [0] for n, limit in zip(view.shape, from_last, strict=True)]
+
+
+def tensor_grid(
+    view: StorageView,
+    x: float,
+    y: float,
+    paint: Callable[[tuple[int, ...], int], str],
+    tip: tuple[float, float] | None = None,
+) -> Block:
+    """The tensor as a grid: rows and columns for the last two dimensions, blocks for the ones before.
+
+    `paint(index, position)` gives a cell's classes; `tip` is where the address formula appears while a cell
+    is under the pointer.
+    """
+    if view.numel == 0:
+        return Block(text(x + 20, y + 18, "no elements", "m", size=13), 120, 26)
+    axes = _axes(view)
+    while len(axes) < 4:
+        axes.insert(0, [0])
+    pad = 4 - view.ndim
+    label = view.ndim > 2
+    w = max(CELL, max(mono_width(cell_text(view, view.address(i)), 13) + 10 for i in shown_indices(view)))
+    outer_dims = max(0, view.ndim - 4)
+    parts: list[str] = []
+    shown: list[tuple[tuple[int, ...], int]] = []
+    left = 20.0
+    block_y, width = y, 0.0
+    for i0 in axes[-4]:
+        if i0 is None:
+            parts.append(text(x + left, block_y + 14, "⋮", "m", size=16))
+            block_y += 26
+            continue
+        block_x, row_height = x, 0.0
+        for i1 in axes[-3]:
+            if i1 is None:
+                parts.append(text(block_x + 6, block_y + 60, "⋯", "m", size=16))
+                block_x += 30
+                continue
+            top = block_y
+            if label:
+                lead = [0] * outer_dims + [i for i, d in ((i0, -4), (i1, -3)) if view.ndim >= -d]
+                parts.append(
+                    text(block_x + left, top + 11, f"[{', '.join(map(str, lead))}, :, :]", "m", size=11)
+                )
+                top += 18
+            grid = _grid(view, (i0, i1), axes[-2:], block_x, top, left, w, paint, tip, pad, outer_dims)
+            parts.append(grid.svg)
+            shown += grid.shown
+            block_x += grid.width + 18
+            row_height = max(row_height, top - block_y + grid.height)
+        width = max(width, block_x - 18 - x)
+        block_y += row_height + (14 if axes[-4][-1] != i0 else 0)
+    return Block("".join(parts), width, block_y - y, tuple(shown))
+
+
+def _grid(
+    view: StorageView,
+    lead: tuple[int, int],
+    axes: Sequence[Shown],
+    x: float,
+    y: float,
+    left: float,
+    w: float,
+    paint: Callable[[tuple[int, ...], int], str],
+    tip: tuple[float, float] | None,
+    pad: int,
+    outer_dims: int,
+) -> Block:
+    parts: list[str] = []
+    shown: list[tuple[tuple[int, ...], int]] = []
+    cy = y + (14 if view.ndim else 0)
+    right = x + left
+    for r, i in enumerate(axes[0]):
+        if i is None:
+            parts.append(text(x + left + w / 2, cy + 13, "⋮", "m", "middle", 16))
+            cy += 22
+            continue
+        if view.ndim >= 2:
+            parts.append(text(x + left - 7, cy + CELL / 2 + 4, i, "m", "end", 11))
+        cx = x + left
+        for j in axes[1]:
+            if j is None:
+                parts.append(text(cx + 9, cy + CELL / 2 + 5, "⋯", "m", "middle", 16))
+                cx += 22
+                continue
+            if r == 0 and view.ndim:
+                parts.append(text(cx + w / 2, y + 8, j, "m", "middle", 11))
+            index = (*([0] * outer_dims), *((*lead, i, j)[pad:]))
+            position = view.address(index)
+            line = None if tip is None else (tip[0], tip[1], view.formula(index))
+            parts.append(
+                cell(cx, cy, w, cell_text(view, position), f"t c{position} {paint(index, position)}", line)
+            )
+            shown.append((index, position))
+            cx += w + GAP
+        right = max(right, cx - GAP)
+        cy += CELL + GAP
+    return Block("".join(parts), right - x, cy - GAP - y, tuple(shown))
+
+
+def strip_positions(size: int, wanted: Iterable[int], limit: int = STRIP_SHOWN) -> Shown:
+    """Storage positions that a strip draws: all of a small storage, else the ends and what is wanted.
+
+    None stands for a stretch left out; the caller says how long it is.
+    """
+    if size <= limit:
+        return list(range(size))
+    inside = sorted({p for p in wanted if 0 <= p < size})
+    keep: set[int] = {0, size - 1}
+    for position in inside:
+        near = {position, max(0, position - 1), min(size - 1, position + 1)}
+        if len(keep | near) > limit:
+            break
+        keep |= near
+    for position in range(size):
+        if len(keep) >= min(limit, 12):
+            break
+        keep.add(position)
+    result: Shown = []
+    last = -1
+    for position in sorted(keep):
+        if position == last + 2:
+            result.append(last + 1)
+        elif position > last + 1:
+            result.append(None)
+        result.append(position)
+        last = position
+    return result
+
+
+def storage_strip(
+    positions: Shown,
+    x: float,
+    y: float,
+    width: float,
+    paint: Callable[[int], str],
+    content: Callable[[int], str],
+    numbered: bool = True,
+    counts: Counter[int] | None = None,
+    lanes: Sequence[tuple[str, str, Callable[[int], bool]]] = (),
+) -> Block:
+    """The storage as a strip of cells, wrapped to `width`; a badge says how many indices share a cell.
+
+    `lanes` are (name, class, touches) drawn below each line of cells: which cells one view reaches.
+    """
+    real = [p for p in positions if p is not None]
+    w = max([CELL] + [mono_width(content(p), 13) + 10 for p in real])
+    parts: list[str] = []
+    lines: list[list[tuple[float, float, int | None]]] = [[]]
+    cx = x
+    for k, position in enumerate(positions):
+        w_here = w if position is not None else max(30.0, mono_width(_skipped(positions, k), 10) + 10)
+        if cx + w_here > x + width + 0.01 and lines[-1]:
+            lines.append([])
+            cx = x
+        lines[-1].append((cx, w_here, position))
+        if position is None:
+            parts.append("")
+        cx += w_here + GAP
+    cy, right = y, x
+    k = 0
+    lane_h = 11.0
+    for line in lines:
+        top = cy + (14 if numbered else 0)
+        for cx, w_here, position in line:
+            if position is None:
+                parts.append(text(cx + w_here / 2, top + CELL / 2 + 1, "⋯", "m", "middle", 16))
+                parts.append(
+                    text(cx + w_here / 2, top + CELL / 2 + 14, _skipped(positions, k), "m", "middle", 10)
+                )
+            else:
+                if numbered:
+                    parts.append(text(cx + w_here / 2, cy + 8, position, "m", "middle", 11))
+                parts.append(cell(cx, top, w_here, content(position), f"u c{position} {paint(position)}"))
+                if counts is not None and counts[position] > 1:
+                    parts.append(_badge(cx + w_here, top, f"×{counts[position]}"))
+            right = max(right, cx + w_here)
+            k += 1
+        ly = top + CELL + 7
+        for name, cls, touches in lanes:
+            parts.append(text(x - 8, ly + 7, name, "", "end", 11))
+            parts.append(_lane(line, ly, cls, touches))
+            ly += lane_h + 3
+        cy = ly + 3
+    return Block("".join(parts), right - x, cy - 10 - y)
+
+
+def _skipped(positions: Shown, k: int) -> str:
+    before = positions[k - 1] if k else -1
+    after = positions[k + 1]
+    assert before is not None and after is not None
+    return f"{after - before - 1} more"
+
+
+def _badge(x: float, y: float, label: str) -> str:
+    w = mono_width(label, 10) + 6
+    return (
+        f'<g class="k hot"><rect x="{num(x - w + 5)}" y="{num(y - 6)}" width="{num(w)}" height="14" rx="7"/>'
+        f'<text x="{num(x - w / 2 + 5)}" y="{num(y + 4.5)}" font-size="10" text-anchor="middle">'
+        f"{esc(label)}</text></g>"
+    )
+
+
+def _lane(
+    line: Sequence[tuple[float, float, int | None]], y: float, cls: str, touches: Callable[[int], bool]
+) -> str:
+    """Pills under the cells that one view reaches; neighbours are joined."""
+    parts: list[str] = []
+    run: list[float] | None = None
+    for cx, w, position in [*line, (0.0, 0.0, None)]:
+        if position is not None and touches(position):
+            run = [cx, cx + w] if run is None else [run[0], cx + w]
+        elif run is not None:
+            parts.append(
+                f'<rect class="lane {cls}" x="{num(run[0] + 2)}" y="{num(y)}" '
+                f'width="{num(run[1] - run[0] - 4)}" height="7" rx="3.5"/>'
+            )
+            run = None
+    return "".join(parts)

@@ -1,0 +1,285 @@
+"""Records: the frozen vocabulary that instruments over the mini-framework and over PyTorch share.
+
+PyTorch keeps what a `StorageView` says in c10/core/TensorImpl.h (sizes, strides, storage offset, dtype,
+version counter) and c10/core/StorageImpl.h (bytes, data pointer, use count). A record is a snapshot: it never
+holds the tensor that it was taken from, so looking at a tensor does not keep it alive.
+"""
+
+from __future__ import annotations
+
+import html
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+Rows = list[dict[str, Any]]
+
+
+def markdown_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """`rows` as a Markdown table, one column per key of the first row; "" without rows."""
+    if not rows:
+        return ""
+    columns = list(rows[0])
+    lines = [" | ".join(columns), " | ".join("---" for _ in columns)]
+    lines += [" | ".join(_plain(row.get(c, "")).replace("|", "\\|") for c in columns) for row in rows]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def html_table(rows: Sequence[Mapping[str, Any]], caption: str = "") -> str:
+    """`rows` as an HTML table with a caption; every cell is escaped."""
+    if not rows:
+        return f"<p>{html.escape(caption or 'nothing to show')}</p>"
+    columns = list(rows[0])
+    head = "".join(f'<th scope="col" style="text-align:left">{html.escape(c)}</th>' for c in columns)
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td style="text-align:left"><code>{html.escape(_plain(r.get(c, "")))}</code></td>'
+            for c in columns
+        )
+        + "</tr>"
+        for r in rows
+    )
+    title = f'<caption style="text-align:left">{html.escape(caption)}</caption>' if caption else ""
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def text_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """`rows` in aligned columns, for a terminal; "" without rows."""
+    if not rows:
+        return ""
+    columns = list(rows[0])
+    cells = [columns] + [[_plain(r.get(c, "")) for c in columns] for r in rows]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
+    return "\n".join(
+        "  ".join(text.ljust(w) for text, w in zip(line, widths, strict=True)).rstrip() for line in cells
+    )
+
+
+def human_bytes(n: int) -> str:
+    """`n` bytes in decimal units, as disks and GPU tools count: 4000 -> "4 kB"."""
+    size, unit = float(n), "B"
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if abs(size) < 999.5 or unit == "TB":
+            break
+        size /= 1000
+    return f"{size:.3g} {unit}"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)
+
+
+class Table:
+    """What a record that is a table can do: print, show in a notebook, become Markdown or a DataFrame.
+
+    A subclass gives `rows()` (one dict per line, so `pandas.DataFrame(record.rows())` works) and `caption()`.
+    """
+
+    __slots__ = ()
+
+    def rows(self) -> Rows:
+        raise NotImplementedError
+
+    def caption(self) -> str:
+        return ""
+
+    def to_markdown(self) -> str:
+        return markdown_table(self.rows())
+
+    def __str__(self) -> str:
+        return "\n".join(part for part in (self.caption(), text_table(self.rows())) if part)
+
+    def _repr_html_(self) -> str:
+        return html_table(self.rows(), self.caption())
+
+
+@dataclass(frozen=True, slots=True)
+class StorageView(Table):
+    """How one tensor sees one storage: the metadata, without the tensor.
+
+    shape, stride    one entry per dimension; strides count elements, not bytes
+    offset           storage offset, in elements
+    dtype, itemsize  "float32" without a prefix, and bytes per element
+    device           "cpu", "cuda:0", ...
+    storage          identity of the storage: equal for two views exactly when they share it; 0 = unknown
+    nbytes           bytes of the whole storage
+    data_ptr         address of the tensor's first element; 0 when there is none (empty, meta)
+    version          how often the data were changed in place; None where it is not tracked
+    base             True for a view of another tensor
+    values           the storage's elements (not the tensor's) where they are few, else None
+
+    ValueError if shape and stride differ in length or a size is negative.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int = 0
+    dtype: str = "float32"
+    itemsize: int = 4
+    device: str = "cpu"
+    storage: int = 0
+    nbytes: int = 0
+    data_ptr: int = 0
+    version: int | None = 0
+    base: bool = False
+    values: tuple[Any, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("shape", "stride"):
+            object.__setattr__(self, field, tuple(int(n) for n in getattr(self, field)))
+        if self.values is not None:
+            object.__setattr__(self, "values", tuple(self.values))
+        if len(self.shape) != len(self.stride):
+            raise ValueError(
+                f"StorageView {self.name!r}: shape {self.shape} has {len(self.shape)} dimensions, but stride "
+                f"{self.stride} has {len(self.stride)}; give one stride per dimension."
+            )
+        if any(n < 0 for n in self.shape):
+            raise ValueError(
+                f"StorageView {self.name!r}: shape {self.shape} has a negative size; use 0 or more."
+            )
+
+    @classmethod
+    def of_layout(
+        cls,
+        name: str,
+        shape: Sequence[int],
+        stride: Sequence[int],
+        offset: int = 0,
+        *,
+        size: int | None = None,
+        values: Sequence[Any] | None = None,
+        storage: int = 0,
+        dtype: str = "float32",
+        itemsize: int = 4,
+    ) -> StorageView:
+        """A view from bare layout numbers, for figures about arithmetic alone.
+
+        `size` is the storage's length in elements; without it, the length of `values`, or just long enough.
+        """
+        view = cls(name, tuple(shape), tuple(stride), int(offset), dtype=dtype, itemsize=itemsize)
+        if size is None:
+            size = len(values) if values is not None else max(0, view.span()[1])
+        kept = tuple(values) if values is not None else None
+        return cls(
+            name,
+            view.shape,
+            view.stride,
+            view.offset,
+            dtype,
+            itemsize,
+            storage=storage,
+            nbytes=size * itemsize,
+            values=kept,
+        )
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def numel(self) -> int:
+        count = 1
+        for n in self.shape:
+            count *= n
+        return count
+
+    @property
+    def size(self) -> int:
+        """Whole elements (of this view's dtype) in the storage."""
+        return self.nbytes // self.itemsize
+
+    @property
+    def tensor_nbytes(self) -> int:
+        """Bytes that the elements would need on their own: numel * itemsize."""
+        return self.numel * self.itemsize
+
+    def indices(self) -> Iterator[tuple[int, ...]]:
+        """All indices in row-major order."""
+        return itertools.product(*(range(n) for n in self.shape))
+
+    def cells(self) -> tuple[int, ...]:
+        """The storage position, in elements, of every index in row-major order; repeats where cells
+        overlap.
+        """
+        return tuple(self._locate(index) for index in self.indices())
+
+    def address(self, index: Sequence[int]) -> int:
+        """The storage position of one element; negative indices count from the end.
+
+        IndexError for a wrong number of indices or one out of range.
+        """
+        index = tuple(index)
+        if len(index) != self.ndim:
+            raise IndexError(
+                f"{self.name} has {self.ndim} dimensions, but the index {index} has {len(index)} entries; "
+                f"give one per dimension."
+            )
+        for dim, (i, n) in enumerate(zip(index, self.shape, strict=True)):
+            if not -n <= i < n:
+                raise IndexError(
+                    f"index {i} is out of range for dimension {dim} of {self.name}, which has size {n}."
+                )
+        return self._locate(tuple(i % n for i, n in zip(index, self.shape, strict=True)))
+
+    def formula(self, index: Sequence[int]) -> str:
+        """The address of one element spelled out: "x[1,2] = storage[0 + 1*4 + 2*1] = storage[6]"."""
+        position = self.address(index)
+        at = [i % n for i, n in zip(index, self.shape, strict=True)]
+        terms = [str(self.offset)] + [f"{i}*{s}" for i, s in zip(at, self.stride, strict=True)]
+        inner = " + ".join(terms)
+        label = f"{self.name}[{','.join(map(str, at))}]" if at else f"{self.name}[()]"
+        return f"{label} = storage[{inner}]" + (f" = storage[{position}]" if at else "")
+
+    def span(self) -> tuple[int, int]:
+        """(lowest, highest + 1) storage position reached; (offset, offset) if the tensor is empty."""
+        if self.numel == 0:
+            return self.offset, self.offset
+        reach = [(n - 1) * s for n, s in zip(self.shape, self.stride, strict=True)]
+        return self.offset + sum(r for r in reach if r < 0), self.offset + sum(r for r in reach if r > 0) + 1
+
+    def touches(self, position: int) -> bool:
+        """Does any index land on this storage position? Without listing the cells, so it is quick on large
+        views.
+        """
+        if self.numel == 0:
+            return False
+        dims = sorted(
+            ((n, s) for n, s in zip(self.shape, self.stride, strict=True) if n > 1 and s != 0),
+            key=lambda d: -abs(d[1]),
+        )
+
+        def reachable(rest: int, k: int) -> bool:
+            if k == len(dims):
+                return rest == 0
+            low = sum(min(0, (n - 1) * s) for n, s in dims[k:])
+            high = sum(max(0, (n - 1) * s) for n, s in dims[k:])
+            if not low <= rest <= high:
+                return False
+            n, s = dims[k]
+            if k == len(dims) - 1:
+                return rest % s == 0 and 0 <= rest // s < n
+            return any(reachable(rest - i * s, k + 1) for i in range(n))
+
+        return reachable(position - self.offset, 0)
+
+    def rows(self) -> Rows:
+        return [{f.name: getattr(self, f.name) for f in fields(self) if f.name != "values"}]
+
+    def caption(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        kind = "view" if self.base else "tensor"
+        return (
+            f"{self.name}: {kind}, shape {self.shape}, stride {self.stride}, offset {self.offset}, "
+            f"{self.dtype}, {self.device}, over {human_bytes(self.nbytes)} of storage"
+        )
+
+    def _locate(self, index: tuple[int, ...]) -> int:
+        return self.offset + sum(i * s for i, s in zip(index, self.stride, strict=True))

@@ -1,0 +1,104 @@
+// Shows the question, sends what the reader commits to, and shows the answer that the kernel computed.
+
+function inline(parent, source) {
+  // `code` and **bold** only; everything goes in as text, never as HTML
+  for (const part of source.split(/(`[^`]+`|\*\*[^*]+\*\*)/)) {
+    if (!part) continue;
+    const tag = part.startsWith("`") ? "code" : part.startsWith("**") ? "strong" : null;
+    if (tag === null) {
+      parent.append(part);
+    } else {
+      const node = document.createElement(tag);
+      node.textContent = tag === "code" ? part.slice(1, -1) : part.slice(2, -2);
+      parent.append(node);
+    }
+  }
+}
+
+function make(tag, className, text) {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+function render({ model, el }) {
+  const choices = model.get("choices");
+  const name = "gb-" + Math.random().toString(36).slice(2);
+  // JupyterLab would take arrow keys and letters for its own shortcuts
+  const root = make("div", "gb-widget gb-predict");
+  root.dataset.lmSuppressShortcuts = "true";
+
+  root.append(make("div", "gb-ask", model.get("question")));
+  root.append(make("pre", "gb-expression", model.get("expression")));
+
+  const form = make("form");
+  const fieldset = make("fieldset");
+  fieldset.append(make("legend", "", `${model.get("question")} ${model.get("expression")}`));
+  const row = make("div", "gb-row");
+  const commit = make("button", "", "Commit");
+  commit.type = "submit";
+  let read;
+  if (choices.length) {
+    for (const choice of choices) {
+      const label = make("label", "gb-choice");
+      const input = make("input");
+      Object.assign(input, { type: "radio", name, value: choice });
+      label.append(input, make("code", "", choice));
+      row.append(label);
+    }
+    read = () => row.querySelector("input:checked")?.value ?? "";
+  } else {
+    const input = make("input");
+    Object.assign(input, { type: "text", autocomplete: "off", spellcheck: false, placeholder: "your prediction" });
+    input.setAttribute("aria-label", `your prediction for ${model.get("expression")}`);
+    row.append(input);
+    read = () => input.value.trim();
+  }
+  row.append(commit);
+  fieldset.append(row);
+  form.append(fieldset);
+  const result = make("div", "gb-result");
+  result.setAttribute("role", "status");
+  root.append(form, result);
+
+  const ready = () => { commit.disabled = read() === ""; };
+  form.addEventListener("input", ready);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (read() === "" || model.get("done")) return;
+    fieldset.disabled = true;
+    result.textContent = "evaluating ...";
+    model.set("chosen", read());
+    model.save_changes();
+  });
+
+  function update() {
+    const done = model.get("done");
+    fieldset.disabled = done;
+    commit.hidden = done;
+    ready();
+    if (!done) return;
+    const chosen = model.get("chosen");
+    for (const input of row.querySelectorAll("input")) {
+      if (input.type === "radio") input.checked = input.value === chosen;
+      else input.value = chosen;
+    }
+    root.dataset.state = model.get("ok") ? "right" : "wrong";
+    const verdict = make("p", "gb-verdict", model.get("ok") ? "Right. " : "Not so. ");
+    const answer = make("p");
+    answer.append(model.get("raised") ? "It raises " : "It is ", make("code", "", model.get("answer")));
+    result.replaceChildren(verdict, answer);
+    for (const paragraph of model.get("explanation").split(/\n\s*\n/)) {
+      if (!paragraph.trim()) continue;
+      const p = make("p");
+      inline(p, paragraph);
+      result.append(p);
+    }
+  }
+  model.on("change:done", update);
+  update();
+  el.append(root);
+}
+
+export default { render };

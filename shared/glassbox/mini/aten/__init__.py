@@ -1,0 +1,1 @@
+"""aten: what can be done with tensors (PyTorch: aten/src/ATen)."""

@@ -1,0 +1,109 @@
+"""Copies and writes: where bytes move (PyTorch: aten/src/ATen/native/Copy.cpp, Fill.cpp, ATen/MemoryOverlap.cpp)."""
+
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..c10 import layout
+from ..c10.device import device as Device  # noqa: N812
+from ..c10.dtype import bfloat16, convert, float32_to_bfloat16, to_element
+from ..c10.dtype import dtype as DType  # noqa: N812
+from ..c10.tensor_impl import TensorImpl, contiguous_strides, is_contiguous
+
+T = TypeVar("T", bound=TensorImpl)
+
+
+def fresh_copy(self: T, stride: layout.Ints, dtype: DType) -> T:
+    """A new tensor with the elements of `self`, its own storage, the given strides and dtype."""
+    copy = self.allocate(self._shape, stride, dtype, self._device)
+    copy.strided_array()[...] = convert(self.strided_array(), self._dtype, dtype)
+    return copy
+
+
+def clone(self: T) -> T:
+    """A copy, always; it keeps the order of the dimensions in memory (preserve_format)."""
+    return fresh_copy(self, layout.dense_strides(self._shape, self._stride), self._dtype)
+
+
+def contiguous(self: T) -> T:
+    """`self` if it is contiguous already, else a copy that is."""
+    if is_contiguous(self._shape, self._stride):
+        return self
+    return fresh_copy(self, contiguous_strides(self._shape), self._dtype)
+
+
+def reshape(self: T, size: tuple[int, ...]) -> T:
+    """A view where strides allow it, else a copy with contiguous strides."""
+    full, stride, copies = layout.reshape(self._shape, self._stride, size)
+    if not copies:
+        return self.alias(full, stride, self._offset)
+    owner = np.array(self.strided_array(), order="C").reshape(full)
+    return type(self)(type(self._storage)(owner), full, stride, 0, self._dtype, self._device, [0])
+
+
+def to(self: T, dtype: DType, device: Device, copy: bool) -> T:
+    """`self` if dtype and device are right already and no copy is asked for, else a converted copy."""
+    if dtype is self._dtype and device == self._device and not copy:
+        return self
+    return fresh_copy(self, layout.dense_strides(self._shape, self._stride), dtype)
+
+
+def fill_(self: T, value: Any) -> T:
+    """Every element set to a number or to a 0-d tensor's value."""
+    if isinstance(value, TensorImpl):
+        if value._shape:
+            raise RuntimeError(
+                f"fill_ only supports 0-dimension value tensor but got tensor with {len(value._shape)} dimensions."
+            )
+        elements = convert(value.strided_array(), value._dtype, self._dtype)
+    else:
+        number = to_element(value, self._dtype)
+        elements = float32_to_bfloat16(np.float32(number)) if self._dtype is bfloat16 else np.asarray(number)
+    self.strided_array()[...] = elements
+    self.bump_version()
+    return self
+
+
+def copy_(self: T, src: TensorImpl) -> T:
+    """The elements of `src`, broadcast to the shape of `self` and converted to its dtype, written into `self`.
+
+    Raises RuntimeError where the shapes do not fit, where an element of `self` would be written twice, or
+    where `src` overlaps `self` without being the same elements.
+    """
+    if src is not self:
+        _assert_no_overlap(self, src)
+    if len(src._shape) > len(self._shape):
+        raise RuntimeError(
+            f"output with shape {list(self._shape)} doesn't match the broadcast shape {list(src._shape)}"
+        )
+    layout.expand(src._shape, src._stride, self._shape)
+    self.strided_array()[...] = convert(src.strided_array(), src._dtype, self._dtype)
+    self.bump_version()
+    return self
+
+
+def _assert_no_overlap(self: TensorImpl, src: TensorImpl) -> None:
+    if any(step == 0 and size > 1 for size, step in zip(self._shape, self._stride, strict=True)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+            "location. Please clone() the tensor before performing the operation."
+        )
+    if self._storage is not src._storage or 0 in self._shape or 0 in src._shape:
+        return
+    # PyTorch looks no further where a layout has gaps or overlaps: comparing spans would prove nothing.
+    if not (layout.is_dense(self._shape, self._stride) and layout.is_dense(src._shape, src._stride)):
+        return
+    mine = _byte_span(self)
+    theirs = _byte_span(src)
+    same = mine == theirs and self._stride == src._stride
+    if not same and mine[0] < theirs[1] and theirs[0] < mine[1]:
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+            "memory location. Please clone() the tensor before performing the operation."
+        )
+
+
+def _byte_span(self: TensorImpl) -> tuple[int, int]:
+    itemsize = self._dtype.itemsize
+    end = layout.storage_span(self._shape, self._stride, self._offset)
+    return self._offset * itemsize, end * itemsize

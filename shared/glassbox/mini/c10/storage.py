@@ -1,0 +1,81 @@
+"""Storage: the flat buffer of bytes that tensors look at (PyTorch: c10/core/StorageImpl.h)."""
+
+import sys
+
+import numpy as np
+
+
+class Storage:
+    """A flat byte buffer. It knows nothing of shapes or dtypes and lives while anything refers to it.
+
+    `owner` is the C-contiguous NumPy array that owns the bytes. A kernel's fresh result is adopted as it is,
+    whatever its dtype, since wrapping it in bytes first would cost as much as a small kernel.
+    """
+
+    __slots__ = ("owner", "_nbytes", "__weakref__")
+
+    def __init__(self, owner: np.ndarray | int) -> None:
+        if isinstance(owner, int):
+            if owner < 0:
+                raise RuntimeError(f"a storage cannot hold {owner} bytes")
+            owner = np.empty(owner, np.uint8)
+        if not owner.flags.c_contiguous:
+            raise ValueError("a storage's owner must be C-contiguous: copy the array first")
+        self.owner = owner
+        self._nbytes = owner.nbytes
+
+    def bytes(self) -> np.ndarray:
+        """The buffer as uint8[nbytes]; shares memory with the tensors over it."""
+        return self.owner.reshape(-1).view(np.uint8)
+
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self._nbytes
+
+    def size(self) -> int:
+        """Size in bytes, as for PyTorch's UntypedStorage."""
+        return self._nbytes
+
+    def __len__(self) -> int:
+        return self._nbytes
+
+    def data_ptr(self) -> int:
+        """Address of the first byte: equal for two storages only if they are one; 0 where there is no byte."""
+        return self.owner.__array_interface__["data"][0] if self._nbytes else 0
+
+    def use_count(self) -> int:
+        """How many references hold this storage: one per tensor over it, and one per name that you gave it.
+
+        So `s = t.untyped_storage(); s.use_count()` is 2 for a lone tensor; PyTorch's count likewise
+        includes the Python wrapper that is asked.
+        """
+        return sys.getrefcount(self) - _ASKING
+
+    def unique(self) -> bool:
+        """Whether one reference is all there is."""
+        return sys.getrefcount(self) - _ASKING == 1
+
+    def tolist(self) -> list[int]:
+        """The bytes as ints 0..255."""
+        return self.bytes().tolist()
+
+    def __repr__(self) -> str:
+        return f"<mini.Storage of {self._nbytes} bytes at {self.data_ptr():#x}>"
+
+
+class _Holder:
+    __slots__ = ("storage",)
+
+    def untyped_storage(self) -> Storage:
+        return self.storage
+
+
+def _references_of_asking() -> int:
+    holder = _Holder()
+    holder.storage = Storage(0)
+    return holder.untyped_storage().use_count() - 1
+
+
+# The call itself holds references, and how many differs between versions of CPython: measured once.
+_ASKING = 0
+_ASKING = _references_of_asking()

@@ -1,0 +1,118 @@
+"""TensorImpl: a tensor is metadata over a storage (PyTorch: c10/core/TensorImpl.h)."""
+
+from typing import Self
+
+import numpy as np
+
+from . import layout, pieces
+from .device import device as Device  # noqa: N812
+from .dtype import dtype as DType  # noqa: N812
+from .storage import Storage
+
+Ints = tuple[int, ...]
+
+
+class TensorImpl:
+    """Shape, stride, offset, dtype and device over a storage.
+
+    _shape, _stride: plain tuples of ints; _offset: int; all count elements.
+    _version_counter: a list of one int, shared by all views of a tensor, that in-place ops count up.
+    _base: the tensor that this one is a view of, never itself a view; None if it is no view.
+    _array: the elements as a strided NumPy array, made at first use (call strided_array()).
+    """
+
+    __slots__ = (
+        "_storage",
+        "_shape",
+        "_stride",
+        "_offset",
+        "_dtype",
+        "_device",
+        "_version_counter",
+        "_base",
+        "_array",
+        "__weakref__",
+    )
+
+    def __init__(
+        self,
+        storage: Storage,
+        shape: Ints,
+        stride: Ints,
+        offset: int,
+        dtype: DType,
+        device: Device,
+        version_counter: list[int],
+        base: Self | None = None,
+    ) -> None:
+        self._storage = storage
+        self._shape = shape
+        self._stride = stride
+        self._offset = offset
+        self._dtype = dtype
+        self._device = device
+        self._version_counter = version_counter
+        self._base = base
+        self._array: np.ndarray | None = None
+
+    @classmethod
+    def allocate(cls, shape: Ints, stride: Ints, dtype: DType, device: Device) -> Self:
+        """A fresh tensor whose bytes are not set, with just enough storage for shape and stride."""
+        storage = Storage(layout.storage_span(shape, stride) * dtype.itemsize)
+        return cls(storage, shape, stride, 0, dtype, device, [0])
+
+    def alias(self, shape: Ints, stride: Ints, offset: int) -> Self:
+        """A view: other metadata over the same storage, with the same version counter."""
+        base = self if self._base is None else self._base
+        return type(self)(
+            self._storage, shape, stride, offset, self._dtype, self._device, self._version_counter, base
+        )
+
+    def shallow_copy(self, version_counter: list[int]) -> Self:
+        """The same metadata over the same storage without being a view of it (what detach and .data give)."""
+        return type(self)(
+            self._storage, self._shape, self._stride, self._offset, self._dtype, self._device, version_counter
+        )
+
+    def strided_array(self) -> np.ndarray:
+        """The elements as a NumPy array over the storage's own bytes; for bfloat16 a uint16 array of bits."""
+        array = self._array
+        if array is None:
+            itemsize = self._dtype.itemsize
+            try:
+                array = np.ndarray(
+                    self._shape,
+                    self._dtype.numpy,
+                    self._storage.owner,
+                    self._offset * itemsize,
+                    _byte_strides(self._stride, itemsize),
+                )
+            except (ValueError, TypeError) as problem:
+                # Only a replaced piece can get here: the framework's own never leave the storage.
+                raise RuntimeError(
+                    f"sizes {list(self._shape)}, strides {list(self._stride)} and storage offset {self._offset} do not "
+                    f"fit a storage of {self._storage.nbytes() // itemsize} elements"
+                ) from problem
+            self._array = array
+        return array
+
+    def bump_version(self) -> None:
+        """Count one in-place change, seen by every view."""
+        self._version_counter[0] += 1
+
+
+@pieces.cached
+def contiguous_strides(shape: Ints) -> Ints:
+    """layout.contiguous_strides, kept."""
+    return layout.contiguous_strides(shape)
+
+
+@pieces.cached
+def is_contiguous(shape: Ints, stride: Ints) -> bool:
+    """layout.is_contiguous, kept."""
+    return layout.is_contiguous(shape, stride)
+
+
+@pieces.cached
+def _byte_strides(stride: Ints, itemsize: int) -> Ints:
+    return tuple(step * itemsize for step in stride)

@@ -1,0 +1,116 @@
+"""How a tensor prints (PyTorch: torch/_tensor_str.py)."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .c10.dtype import bfloat16, bfloat16_to_float32, bool_, float32, int64
+from .c10.tensor_impl import TensorImpl
+
+PRECISION = 4
+THRESHOLD = 1000
+EDGE_ITEMS = 3
+LINE_WIDTH = 80
+
+
+def tensor_str(self: TensorImpl) -> str:
+    """`tensor(...)` with four digits, aligned columns, and the middle left out above 1000 elements."""
+    prefix = "tensor("
+    suffixes = []
+    if 0 in self._shape:
+        body = "[]"
+        if len(self._shape) != 1:
+            suffixes.append(f"size={tuple(self._shape)}")
+        default = (float32,)
+    else:
+        values = self.strided_array()
+        if self._dtype is bfloat16:
+            values = bfloat16_to_float32(values)
+        summarize = values.size > THRESHOLD
+        shown = _edges(values) if summarize else values
+        body = _block(values, _Formatter(shown), len(prefix), summarize)
+        default = (float32, int64, bool_)
+    if self._dtype not in default:
+        suffixes.append(f"dtype={self._dtype!r}")
+    return _with_suffixes(prefix + body, suffixes, len(prefix)) + ")"
+
+
+class _Formatter:
+    """The one format that all elements of a tensor share: integral, fixed or scientific, and the width."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.floating = values.dtype.kind == "f"
+        self.integral = self.scientific = False
+        if self.floating:
+            finite = [v for v in values.ravel().tolist() if math.isfinite(v) and v != 0]
+            magnitudes = [abs(v) for v in finite]
+            if finite:
+                smallest, largest = min(magnitudes), max(magnitudes)
+                self.integral = all(v == math.ceil(v) for v in finite)
+                self.scientific = (
+                    largest / smallest > 1000.0 or largest > 1.0e8 or (smallest < 1.0e-4 and not self.integral)
+                )
+            else:
+                self.integral = True
+            self.width = max((len(self._text(v)) for v in finite), default=1)
+        else:
+            self.width = max((len(str(v)) for v in values.ravel().tolist()), default=1)
+
+    def _text(self, value: Any) -> str:
+        if not self.floating:
+            return str(value)
+        if self.scientific:
+            return f"{value:.{PRECISION}e}"
+        if self.integral:
+            return f"{value:.0f}." if math.isfinite(value) else f"{value:.0f}"
+        return f"{value:.{PRECISION}f}"
+
+    def format(self, value: Any) -> str:
+        return self._text(value).rjust(self.width)
+
+
+def _edges(values: np.ndarray) -> np.ndarray:
+    for axis, size in enumerate(values.shape):
+        if size > 2 * EDGE_ITEMS:
+            ends = [*range(EDGE_ITEMS), *range(size - EDGE_ITEMS, size)]
+            values = np.take(values, ends, axis=axis)
+    return values
+
+
+def _block(values: np.ndarray, formatter: _Formatter, indent: int, summarize: bool) -> str:
+    if values.ndim == 0:
+        return formatter.format(values.item())
+    if values.ndim == 1:
+        return _row(values, formatter, indent, summarize)
+    rows = [_block(values[i], formatter, indent + 1, summarize) for i in _shown(len(values), summarize)]
+    if summarize and len(values) > 2 * EDGE_ITEMS:
+        rows.insert(EDGE_ITEMS, "...")
+    return "[" + ("," + "\n" * (values.ndim - 1) + " " * (indent + 1)).join(rows) + "]"
+
+
+def _row(values: np.ndarray, formatter: _Formatter, indent: int, summarize: bool) -> str:
+    per_line = max(1, (LINE_WIDTH - indent) // (formatter.width + 2))
+    cells = [formatter.format(values[i].item()) for i in _shown(len(values), summarize)]
+    if summarize and len(values) > 2 * EDGE_ITEMS:
+        cells.insert(EDGE_ITEMS, " ...")
+    lines = [", ".join(cells[at : at + per_line]) for at in range(0, len(cells), per_line)]
+    return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+
+
+def _shown(length: int, summarize: bool) -> list[int]:
+    if summarize and length > 2 * EDGE_ITEMS:
+        return [*range(EDGE_ITEMS), *range(length - EDGE_ITEMS, length)]
+    return list(range(length))
+
+
+def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+    room = LINE_WIDTH - (len(text) - text.rfind("\n") + 1)
+    for suffix in suffixes:
+        if len(suffix) + 2 > room:
+            text += ",\n" + " " * indent + suffix
+            room = LINE_WIDTH - indent - len(suffix)
+        else:
+            text += ", " + suffix
+            room -= len(suffix) + 2
+    return text

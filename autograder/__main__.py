@@ -1,0 +1,110 @@
+"""The command line behind `python3 course.py grade | labs | reset | bundle | nbgrader`."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from . import labs
+from .errors import PlainError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one command; returns its exit code: 0 done, 2 for what the user can mend, said in one line."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["nbgrader"]:
+        return nbgrader(given[1:])
+    options = parser().parse_args(given)
+    try:
+        return int(options.run(options) or 0)
+    except PlainError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("Stopped; nothing was changed.", file=sys.stderr)
+        return 130
+
+
+def parser() -> argparse.ArgumentParser:
+    """The commands and their arguments."""
+    top = argparse.ArgumentParser(prog="course.py", description="Grade, make and reset labs.")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    one = commands.add_parser("grade", help="grade your notebook of a lab")
+    one.add_argument("lab", metavar="LAB", help="such as lab1_storage")
+    one.add_argument("notebook", nargs="?", help="the notebook; without it the one in labs/")
+    one.add_argument(
+        "--seed", help="replay the attempt with this seed (instructors find it in the private log)"
+    )
+    one.set_defaults(run=grade)
+    one = commands.add_parser("labs", help="make labs/ anew from solutions/")
+    one.set_defaults(run=make_labs)
+    one = commands.add_parser("reset", help="a fresh copy of a lab; the old one is kept aside")
+    one.add_argument("lab", metavar="LAB")
+    one.set_defaults(run=reset)
+    one = commands.add_parser("bundle", help="the student's copy of the course")
+    one.add_argument("target", nargs="?", default=None, help="a folder or a .zip file")
+    one.set_defaults(run=bundle)
+    commands.add_parser("nbgrader", help="nbgrader with the right configuration")
+    return top
+
+
+def grade(options: argparse.Namespace) -> int:
+    """Grades a notebook, prints the table, writes the results file and the HTML report."""
+    labs.require(options.lab)
+    from . import grading, pages
+
+    where = Path(options.notebook) if options.notebook else labs.LABS / options.lab / f"{options.lab}.ipynb"
+    print(f"Grading {where} ...", file=sys.stderr, flush=True)
+    outcome = grading.grade(options.lab, options.notebook, seed=options.seed)
+    print(pages.table(outcome))
+    _, shown = pages.save(outcome, labs.RESULTS)
+    print(f"\nThe report with drawings: {_near(shown)}")
+    return 0
+
+
+def make_labs(options: argparse.Namespace) -> int:
+    """Makes labs/ from solutions/."""
+    if not labs.SOLUTIONS.is_dir():
+        raise PlainError(
+            "This is a student's copy: it has no solutions/ to make labs from; `reset LAB` gives a fresh lab."
+        )
+    from .release import release
+
+    for lab in labs.known():
+        print(f"{_near(release(lab, labs.LABS / lab))}")
+    return 0
+
+
+def reset(options: argparse.Namespace) -> int:
+    """Gives a fresh copy of a lab."""
+    from .release import reset as renew
+
+    fresh, kept = renew(options.lab)
+    print(f"{_near(fresh)} is fresh." + (f" Your old copy is in {_near(kept)}." if kept else ""))
+    return 0
+
+
+def bundle(options: argparse.Namespace) -> int:
+    """Makes the student's copy."""
+    from .bundle import bundle as make
+
+    print(_near(make(options.target)))
+    return 0
+
+
+def nbgrader(arguments: list[str]) -> int:
+    """Runs nbgrader in the course folder, where its configuration lies."""
+    return subprocess.call([sys.executable, "-m", "nbgrader", *arguments], cwd=labs.ROOT)
+
+
+def _near(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""The grading kernel: where a learner's code runs for a grade.
+
+Its Python sees the standard library, ipykernel with what that needs, and three small modules of glassbox that
+carry calls and answers. torch, NumPy and the rest of glassbox have stand-ins that can be imported but not
+used; no oracle, no reference piece and no seed is on its path. It starts with an environment of its own and
+in a private copy of the submission's folder. It is not yet a sandbox: code that goes looking on the disk or
+the network finds them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import importlib.metadata
+import os
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import zmq
+from glassbox.tasks import answering, plain, unplug
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+
+STAND_INS = (
+    "torch",
+    "torchvision",
+    "numpy",
+    "matplotlib",
+    "ipywidgets",
+    "anywidget",
+    "sklearn",
+    "scipy",
+    "pandas",
+)
+OWN_STAND_INS = ("mini", "xray", "draw", "widgets", "records", "doctor", "start")
+MESSAGE_LIMIT = 32 << 20
+KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT", "TEMP", "TMP", "OPENBLAS_CORETYPE")
+
+BOOT = '''"""Starts ipykernel on the path prepared for it, with stand-ins for the packages that are absent."""
+import importlib.abc, importlib.machinery, sys
+
+site, sys.argv = sys.argv[1], [sys.argv[0], *sys.argv[2:]]
+sys.path = [place for place in sys.path if "-packages" not in place] + [site]
+from glassbox.tasks.unplug import unplugged_module
+
+class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {roots!r} or ".".join(name.split(".")[:2]) in {own!r}:
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+    def create_module(self, spec):
+        return unplugged_module(spec.name)
+    def exec_module(self, module):
+        pass
+
+sys.meta_path.append(StandIns())
+from ipykernel.kernelapp import launch_new_instance
+launch_new_instance()
+'''
+
+
+def requirements(distribution: str) -> set[str]:
+    """The installed distributions that `distribution` needs, itself included, by name; markers applied."""
+    from packaging.requirements import Requirement
+
+    found: set[str] = set()
+    waiting = [distribution]
+    while waiting:
+        name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
+        if name in found:
+            continue
+        try:
+            needs = importlib.metadata.requires(name) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        found.add(name)
+        waiting += [
+            need.name
+            for need in map(Requirement, needs)
+            if need.marker is None or need.marker.evaluate({"extra": ""})
+        ]
+    return found
+
+
+@functools.cache
+def kernel_site() -> Path:
+    """A folder, made once in this process and removed at its end, that holds all that a grading kernel may
+    import.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="glassbox-kernel-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    site = folder / "site"
+    site.mkdir()
+    for name in sorted(requirements("ipykernel")):
+        _link(importlib.metadata.distribution(name), site)
+    tasks = site / "glassbox" / "tasks"
+    tasks.mkdir(parents=True)
+    for module in (answering, plain, unplug):
+        assert module.__file__
+        shutil.copy(module.__file__, tasks)
+    (tasks.parent / "__init__.py").write_text('"""What a grading kernel holds of glassbox."""\n')
+    (tasks / "__init__.py").write_text(
+        '"""The kernel\'s side of a grade."""\n\nfrom .answering import check\n\n__all__ = ["check"]\n'
+    )
+    own = tuple(f"glassbox.{name}" for name in OWN_STAND_INS)
+    (folder / "boot.py").write_text(BOOT.replace("{roots!r}", repr(STAND_INS)).replace("{own!r}", repr(own)))
+    return site
+
+
+def _link(distribution: importlib.metadata.Distribution, site: Path) -> None:
+    """Puts the top-level files and folders of a distribution into `site`, as links where there are links."""
+    tops = {Path(str(file)).parts[0] for file in distribution.files or []}
+    for top in sorted(tops - {"..", "__pycache__"}):
+        source = Path(str(distribution.locate_file(top)))
+        target = site / top
+        if target.exists() or not source.exists():
+            continue
+        try:
+            target.symlink_to(source)
+        except OSError:  # Windows lets only some users make links
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
+
+
+class GradingKernelSpecManager(KernelSpecManager):
+    """Knows one kernel, whatever a notebook asks for. A provisioner named in its metadata would run it
+    elsewhere.
+    """
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+        """The grading kernel's specification; messages interrupt it, since a signal may not reach through a
+        sandbox.
+        """
+        site = kernel_site()
+        argv = [
+            sys.executable,
+            "-I",
+            "-S",
+            str(site.parent / "boot.py"),
+            str(site),
+            "-f",
+            "{connection_file}",
+        ]
+        quiet = ["--HistoryManager.enabled=False", "--Application.log_level=50"]
+        return KernelSpec(
+            argv=argv + quiet, display_name="Grading", language="python", interrupt_mode="message"
+        )
+
+
+class GradingKernelManager(AsyncKernelManager):
+    """Manages a grading kernel, and bounds the size of the messages that it may send."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.kernel_spec_manager = GradingKernelSpecManager()
+
+    def client(self, **kwargs: Any) -> Any:
+        """A client whose sockets refuse messages above the limit: their sender runs out of time, not we out
+        of memory.
+        """
+        client = super().client(**kwargs)
+        client.context.setsockopt(zmq.MAXMSGSIZE, MESSAGE_LIMIT)
+        return client
+
+
+def environment(home: Path) -> dict[str, str]:
+    """The environment of a grading kernel: a few neutral variables, and `home` for everything that looks for
+    a home.
+    """
+    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    homes = dict.fromkeys(("HOME", "USERPROFILE", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR"), str(home))
+    return {**kept, **homes, "NBGRADER_EXECUTION": "autograde", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}

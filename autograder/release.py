@@ -1,0 +1,74 @@
+"""Making labs/ from solutions/, and giving a learner a fresh copy of one lab."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import datetime
+from pathlib import Path
+
+import nbformat
+
+from . import labs
+from .errors import PlainError
+
+
+def release(lab: str, folder: Path) -> Path:
+    """Writes what students get of `lab` into `folder`, which it makes; returns the notebook's path there."""
+    labs.require(lab)
+    if labs.source(lab).is_relative_to(labs.SOLUTIONS):
+        from .classroom import Classroom
+
+        with Classroom(lab) as classroom:
+            _copy(classroom.generate(), folder)
+    else:
+        _copy(labs.source(lab), folder)
+    notebook = folder / f"{lab}.ipynb"
+    notebook.write_text(_normalised(notebook.read_text(encoding="utf-8")), encoding="utf-8")
+    return notebook
+
+
+def _copy(source: Path, folder: Path) -> None:
+    shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+
+
+def _normalised(text: str) -> str:
+    """The notebook's JSON in one fixed form, so that the same source always gives the same bytes."""
+    notebook = nbformat.reads(text, as_version=4)
+    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def reset(lab: str) -> tuple[Path, Path | None]:
+    """Puts a fresh copy of `lab` in labs/; returns its path and where the old one is kept (None: there was
+    none).
+
+    The old folder is moved to kept/ before the new one is put in its place, so nothing is ever lost.
+    """
+    labs.require(lab)
+    folder = labs.LABS / lab
+    kept = None
+    fresh = labs.LABS / f".{lab}.fresh"
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        release(lab, fresh)
+        if folder.exists():
+            kept = _free(labs.ROOT / "kept" / f"{lab}-{datetime.now():%Y%m%d-%H%M%S}")
+            kept.parent.mkdir(exist_ok=True)
+            shutil.move(folder, kept)
+        fresh.rename(folder)
+    except OSError as error:
+        raise PlainError(
+            f"{folder} could not be replaced ({error}); close what uses it and try again."
+        ) from error
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return folder / f"{lab}.ipynb", kept
+
+
+def _free(path: Path) -> Path:
+    number = 2
+    candidate = path
+    while candidate.exists():
+        candidate = path.with_name(f"{path.name}-{number}")
+        number += 1
+    return candidate

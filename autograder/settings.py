@@ -1,0 +1,35 @@
+"""How nbgrader is set up: where things lie, and which preprocessors run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from traitlets.config import Config
+
+SANITIZE = [
+    "autograder.preprocessors.RestoreCells",
+    "nbgrader.preprocessors.ClearOutput",
+    "nbgrader.preprocessors.OverwriteKernelspec",
+    "nbgrader.preprocessors.OverwriteCells",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+AUTOGRADE = [
+    "autograder.preprocessors.GradedExecute",
+    "autograder.preprocessors.Judge",
+    "nbgrader.preprocessors.LimitOutput",
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+
+
+def configure(config: Config, root: Path) -> Config:
+    """Sets `config` up for a course in the folder `root`, and returns it."""
+    config.CourseDirectory.root = str(root)
+    config.CourseDirectory.course_id = "glassbox"
+    config.CourseDirectory.source_directory = "solutions"
+    config.CourseDirectory.release_directory = "labs"
+    config.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write this piece")'}
+    config.Autograde.sanitize_preprocessors = SANITIZE
+    config.Autograde.autograde_preprocessors = AUTOGRADE
+    return config

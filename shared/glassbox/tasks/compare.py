@@ -1,0 +1,107 @@
+"""Right or wrong: an answer against the oracle's, property by property. The notebook's check and the judge
+share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .model import Case, Property, Task
+from .plain import plain, same
+
+Answer = dict[str, Any]
+"""{"value": plain} or {"raised": name, "message": str}, or what kept an answer from coming; see
+`answering.ask`.
+"""
+
+NEVER_RIGHT = frozenset(
+    {"UnpluggedError", "NotImplementedError", "RecursionError", "MemoryError", "SystemExit"}
+)
+"""Exceptions that say that the piece is not there, or fell over. They are no answer, whatever the oracle
+raised.
+"""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The first case of a property that went wrong."""
+
+    case: Case
+    expected: Answer
+    yours: Answer
+
+
+@dataclass(frozen=True)
+class PropertyResult:
+    """How one property came out."""
+
+    property: Property
+    cases: int
+    wrong: int
+    first: Failure | None
+
+    @property
+    def won(self) -> bool:
+        """True where every case was right, and there was at least one."""
+        return self.cases > 0 and self.wrong == 0
+
+
+def expected(task: Task, case: Case) -> Answer:
+    """The oracle's answer to one case."""
+    try:
+        return {"value": plain(task.oracle(*case))}
+    except Exception as error:
+        if type(error).__name__ in NEVER_RIGHT:
+            raise
+        return {"raised": type(error).__name__, "message": str(error)}
+
+
+def right(task: Task, case: Case, truth: Answer, answer: Any) -> bool:
+    """True where `answer` is the oracle's `truth`, both in canonical form. Anything malformed is wrong, never
+    an error.
+    """
+    if not isinstance(answer, dict):
+        return False
+    if "raised" in truth:
+        return answer.get("raised") == truth["raised"] and truth["raised"] not in NEVER_RIGHT
+    if "value" not in answer or "raised" in answer:
+        return False
+    try:
+        return same(plain(task.canon(case, truth["value"])), plain(task.canon(case, answer["value"])))
+    except (
+        Exception
+    ):  # a learner's value may be of any shape; where canon cannot read it, it is not the right one
+        return False
+
+
+def compare(
+    task: Task, drawn: Sequence[Sequence[Case]], answers: Sequence[Sequence[Any] | None]
+) -> tuple[PropertyResult, ...]:
+    """Compares the answers, one sequence a property as in `task.properties`; None where none came."""
+    results = []
+    for prop, cases, given in zip(task.properties, drawn, answers, strict=True):
+        complete = (
+            given if given is not None and len(given) == len(cases) else [{"missing": True}] * len(cases)
+        )
+        wrong = 0
+        first = None
+        for case, answer in zip(cases, complete, strict=True):
+            truth = expected(task, case)
+            if not right(task, case, truth, answer):
+                wrong += 1
+                first = first or Failure(
+                    case, truth, answer if isinstance(answer, dict) else {"missing": True}
+                )
+        results.append(PropertyResult(prop, len(cases), wrong, first))
+    return tuple(results)
+
+
+def points(task: Task, results: Sequence[PropertyResult]) -> float:
+    """The points won: the share of the weights of the properties won; exactly `task.points` for all."""
+    if all(result.won for result in results):
+        return float(task.points)
+    total = sum(result.property.weight for result in results)
+    won = sum(result.property.weight for result in results if result.won)
+    return round(task.points * won / total, 2)

@@ -1,0 +1,132 @@
+"""Results for people: a table of properties and the first case that went wrong, drawn where that helps."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from typing import Any
+
+from .. import draw
+from ..records import StorageView
+from .compare import Answer, PropertyResult
+from .model import Task
+from .plain import freeze, show
+
+STYLE = "border-collapse:collapse;margin:.4em 0"
+DRAWN = 400
+"""Layouts above this many cells are told, not drawn."""
+CELL = "text-align:left;vertical-align:top;padding:.25em .8em .25em 0"
+
+
+def in_words(answer: Answer) -> str:
+    """One answer as a short text: the value, or what happened instead."""
+    if "value" in answer:
+        return show(answer["value"])
+    if "raised" in answer:
+        message = str(answer.get("message", ""))[:160]
+        return f"raises {answer['raised']}" + (f": {message}" if message else "")
+    if "notplain" in answer:
+        return str(answer["notplain"])
+    for key, words in {
+        "timeout": "no answer in time",
+        "died": "the process died",
+        "skipped": "not tried, after the one before ran over",
+    }.items():
+        if key in answer:
+            return words
+    return "no answer came"
+
+
+def call_text(task: Task, case: Sequence[Any]) -> str:
+    """The call that was tried, as one would type it."""
+    return f"{task.function}({', '.join(show(argument, 400) for argument in case)})"
+
+
+def as_text(task: Task, results: Sequence[PropertyResult], heading: str) -> str:
+    """The results as plain text, for a terminal and for nbgrader's Validate."""
+    lines = [heading]
+    for result in results:
+        mark = "ok  " if result.won else "FAIL"
+        lines.append(
+            f"  {mark} {result.property.name}: {result.cases - result.wrong} of {result.cases} cases right"
+        )
+        if result.first is not None:
+            lines.append(f"       tried    {call_text(task, result.first.case)}")
+            lines.append(f"       expected {in_words(result.first.expected)}")
+            lines.append(f"       yours    {in_words(result.first.yours)}")
+            lines.append(f"       likely slip: {result.property.slip}")
+    return "\n".join(lines)
+
+
+def as_html(task: Task, results: Sequence[PropertyResult], heading: str) -> str:
+    """The results as HTML that needs no script and no style sheet. Everything that came from outside is
+    escaped.
+    """
+    rows = "".join(_row(result) for result in results)
+    failed = [result for result in results if result.first is not None]
+    head = "".join(
+        f'<th style="{CELL}">{name}</th>' for name in ("", "what was checked", "cases right", "why")
+    )
+    table = f'<table style="{STYLE}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    parts = [f"<p><strong>{html.escape(heading)}</strong></p>", table]
+    if failed:
+        parts.append(_failure(task, failed[0]))
+        parts.extend(_failure(task, result, drawn=False) for result in failed[1:])
+        parts.append(f"<p>To read again: {html.escape(task.read)}</p>")
+    return f'<div class="glassbox-report">{"".join(parts)}</div>'
+
+
+def _row(result: PropertyResult) -> str:
+    mark = "✓" if result.won else "✗"
+    cells = (
+        mark,
+        html.escape(result.property.name),
+        f"{result.cases - result.wrong} of {result.cases}",
+        html.escape(result.property.why),
+    )
+    return "<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells) + "</tr>"
+
+
+def _failure(task: Task, result: PropertyResult, drawn: bool = True) -> str:
+    first = result.first
+    assert first is not None
+    lines = [
+        ("tried", call_text(task, first.case)),
+        ("expected", in_words(first.expected)),
+        ("yours", in_words(first.yours)),
+    ]
+    table = "".join(
+        f'<tr><th style="{CELL}">{name}</th><td style="{CELL}"><code>{html.escape(text)}</code></td></tr>'
+        for name, text in lines
+    )
+    picture = _picture(task, first.case, first.expected, first.yours) if drawn else ""
+    return (
+        f"<p>✗ {html.escape(result.property.name)}. Likely slip: {html.escape(result.property.slip)}</p>"
+        f'<table style="{STYLE}"><tbody>{table}</tbody></table>{picture}'
+    )
+
+
+def _picture(task: Task, case: Sequence[Any], truth: Answer, yours: Answer) -> str:
+    """Input, expected and yours as layouts, or "" where the task or the right answer cannot be drawn."""
+    expected = _view("expected", task, case, truth)
+    if expected is None:
+        return ""
+    given = _view("input", task, case, {"value": None})
+    mine = _view("yours", task, case, yours)
+    note = "" if mine is not None else in_words(yours)
+    return draw.layout_comparison(
+        ("input", given) if given is not None else None, ("expected", expected), ("yours", mine, note)
+    )._repr_html_()
+
+
+def _view(name: str, task: Task, case: Sequence[Any], answer: Answer) -> StorageView | None:
+    if "value" not in answer or task.views is None:
+        return None
+    try:
+        layout = task.views(tuple(case), freeze(answer["value"]))
+        if layout is None:
+            return None
+        view = StorageView.of_layout(name, **layout)
+        return view if view.numel <= DRAWN and view.size <= DRAWN and view.span()[0] >= 0 else None
+    except Exception:  # a learner's value may be of any shape; the words beside the picture say what it was
+        return None

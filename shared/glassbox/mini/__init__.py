@@ -1,8 +1,10 @@
-"""A small PyTorch over NumPy: the same names, the same semantics, readable in an afternoon (PyTorch: torch/__init__.py).
+"""A small PyTorch over NumPy with the same names and the same semantics (PyTorch: torch/__init__.py).
 
 c10 holds what a tensor is made of, aten what can be done with tensors, tensor.py the Python skin. Each folder
 imports downwards only; torch is never imported.
 """
+
+import builtins
 
 from .c10.device import device
 from .c10.dtype import bfloat16, dtype, float32, float64, int8, int16, int32, int64, uint8
@@ -14,7 +16,7 @@ from .factories import arange, empty, empty_like, full, ones, ones_like, tensor,
 from .tensor import Tensor
 
 
-def equal(input: Tensor, other: Tensor) -> "__builtins__.bool":  # type: ignore[name-defined]
+def equal(input: Tensor, other: Tensor) -> builtins.bool:
     """Whether two tensors have the same shape and equal elements."""
     return input.equal(other)
 

@@ -1,4 +1,4 @@
-"""Factories: where tensors come from (PyTorch: aten/src/ATen/native/TensorFactories.cpp, torch/csrc/utils/tensor_new.cpp)."""
+"""Factories: where tensors come from (PyTorch: ATen/native/TensorFactories.cpp)."""
 
 import math
 from collections.abc import Sequence
@@ -73,7 +73,7 @@ def arange(start: Any, end: Any = None, step: Any = 1, dtype: DType | None = Non
 def tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tensor:
     """A copy of `data`: a number, nested lists or tuples of numbers, a NumPy array or a tensor.
 
-    The dtype is float32 where any number is a float or there is none, else int64, or bool where all are bools.
+    The dtype is float32 where any number is a float or there is none, bool where all are bools, else int64.
     Raises ValueError where nested lists have unequal lengths, TypeError for what is no number.
     """
     if device is not None:
@@ -83,7 +83,9 @@ def tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tensor:
     if isinstance(data, np.ndarray | np.generic):
         source = dtypes.from_numpy_dtype(data.dtype)
         target = source if dtype is None else dtype
-        return _adopt(np.array(dtypes.convert(np.asarray(data, source.numpy), source, target), order="C"), target)
+        return _adopt(
+            np.array(dtypes.convert(np.asarray(data, source.numpy), source, target), order="C"), target
+        )
     shape = _nested_shape(data)
     flat: list[Any] = []
     _flatten(data, shape, 0, flat)
@@ -100,7 +102,9 @@ def _empty(name: str, size: tuple[Any, ...], dtype: DType | None, device: Any) -
     if any(n < 0 for n in shape):
         raise RuntimeError(f"{name}: Dimension size must be non-negative, got {list(shape)}")
     where = CPU if device is None else Device(device)
-    return Tensor.allocate(shape, contiguous_strides(shape), dtypes.float32 if dtype is None else dtype, where)
+    return Tensor.allocate(
+        shape, contiguous_strides(shape), dtypes.float32 if dtype is None else dtype, where
+    )
 
 
 def _filled(fresh: Tensor, value: Any) -> Tensor:

@@ -1,9 +1,9 @@
-"""Tensor: the Python skin over TensorImpl, methods and nothing else (PyTorch: torch/_tensor.py, python_variable_methods.cpp)."""
+"""Tensor: the Python skin over TensorImpl, methods and nothing else (PyTorch: torch/_tensor.py)."""
 
 import operator
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from .c10.storage import Storage
 from .c10.tensor_impl import TensorImpl, is_contiguous
 from .tensor_str import tensor_str
 
-Sizes = Union[int, Sequence[int]]
+Sizes = int | Sequence[int]
 
 
 class Tensor(TensorImpl):
@@ -107,7 +107,7 @@ class Tensor(TensorImpl):
     def T(self) -> "Tensor":  # noqa: N802
         if len(self._shape) != 2:
             warnings.warn(
-                ".T on a tensor that is not a matrix is deprecated in PyTorch: use permute, or mT for a batch of matrices",
+                ".T of a tensor that is not a matrix is deprecated: use permute, or mT for a batch of them",
                 UserWarning,
                 stacklevel=2,
             )
@@ -117,7 +117,7 @@ class Tensor(TensorImpl):
     def mT(self) -> "Tensor":  # noqa: N802
         if len(self._shape) < 2:
             raise RuntimeError(
-                f"tensor.mT is only supported on matrices or batches of matrices. Got {len(self._shape)}-D tensor."
+                f"mT is only supported on matrices or batches of them, got a {len(self._shape)}-D tensor"
             )
         return view_ops.transpose(self, -2, -1)
 
@@ -200,7 +200,7 @@ class Tensor(TensorImpl):
         return copies.contiguous(self)
 
     def to(self, *args: Any, dtype: DType | None = None, device: Any = None, copy: bool = False) -> "Tensor":
-        """to(dtype), to(device), to(device, dtype) or to(other): `self` where nothing has to change, else a copy."""
+        """To a dtype, a device, both, or those of a tensor: `self` if nothing has to change, else a copy."""
         for arg in args:
             if isinstance(arg, DType):
                 dtype = arg
@@ -233,12 +233,12 @@ class Tensor(TensorImpl):
     # The same storage in another wrapping
 
     def detach(self) -> "Tensor":
-        """The same elements, outside of autograd; shares the version counter, so in-place changes are noticed."""
+        """The same elements outside of autograd, with the same version counter: changes are noticed."""
         return self.shallow_copy(self._version_counter)
 
     @property
     def data(self) -> "Tensor":
-        """The same elements with a version counter of their own, so in-place changes go unnoticed."""
+        """The same elements with a version counter of their own: changes go unnoticed."""
         return self.shallow_copy([0])
 
     def numpy(self) -> np.ndarray:
@@ -265,7 +265,9 @@ class Tensor(TensorImpl):
         target = indexing.index(self, key)
         if not isinstance(value, TensorImpl):
             if isinstance(value, Sequence):
-                raise TypeError(f"can't assign a {type(value).__name__} to a tensor: make it one with mini.tensor(...)")
+                raise TypeError(
+                    f"can't assign a {type(value).__name__} to a tensor: make it one with mini.tensor(...)"
+                )
             copies.fill_(target, value)
             return
         # Leading sizes of 1 say nothing, so a value may have more dimensions than its target.
@@ -286,7 +288,9 @@ class Tensor(TensorImpl):
         return bool(np.array_equal(mine, theirs))
 
     def __eq__(self, other: object) -> Any:
-        raise TypeError("== compares element by element and comes with the operators: use .equal(other) or `is`")
+        raise TypeError(
+            "== compares element by element and comes with the operators: use .equal(other) or `is`"
+        )
 
     __hash__ = object.__hash__
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from .c10.dtype import bfloat16, bfloat16_to_float32, bool_, float32, int64
+from .c10.dtype import dtype as DType  # noqa: N812
 from .c10.tensor_impl import TensorImpl
 
 PRECISION = 4
@@ -22,7 +23,7 @@ def tensor_str(self: TensorImpl) -> str:
         body = "[]"
         if len(self._shape) != 1:
             suffixes.append(f"size={tuple(self._shape)}")
-        default = (float32,)
+        unmarked: tuple[DType, ...] = (float32,)
     else:
         values = self.strided_array()
         if self._dtype is bfloat16:
@@ -30,8 +31,8 @@ def tensor_str(self: TensorImpl) -> str:
         summarize = values.size > THRESHOLD
         shown = _edges(values) if summarize else values
         body = _block(values, _Formatter(shown), len(prefix), summarize)
-        default = (float32, int64, bool_)
-    if self._dtype not in default:
+        unmarked = (float32, int64, bool_)
+    if self._dtype not in unmarked:
         suffixes.append(f"dtype={self._dtype!r}")
     return _with_suffixes(prefix + body, suffixes, len(prefix)) + ")"
 
@@ -49,7 +50,9 @@ class _Formatter:
                 smallest, largest = min(magnitudes), max(magnitudes)
                 self.integral = all(v == math.ceil(v) for v in finite)
                 self.scientific = (
-                    largest / smallest > 1000.0 or largest > 1.0e8 or (smallest < 1.0e-4 and not self.integral)
+                    largest / smallest > 1000.0
+                    or largest > 1.0e8
+                    or (smallest < 1.0e-4 and not self.integral)
                 )
             else:
                 self.integral = True

@@ -1,4 +1,4 @@
-"""Copies and writes: where bytes move (PyTorch: aten/src/ATen/native/Copy.cpp, Fill.cpp, ATen/MemoryOverlap.cpp)."""
+"""Copies and writes: where bytes move (PyTorch: ATen/native/Copy.cpp, Fill.cpp, ATen/MemoryOverlap.cpp)."""
 
 from typing import Any, TypeVar
 
@@ -53,19 +53,19 @@ def fill_(self: T, value: Any) -> T:
     if isinstance(value, TensorImpl):
         if value._shape:
             raise RuntimeError(
-                f"fill_ only supports 0-dimension value tensor but got tensor with {len(value._shape)} dimensions."
+                f"fill_ takes a number or a 0-dim tensor, got a tensor with {len(value._shape)} dimensions"
             )
         elements = convert(value.strided_array(), value._dtype, self._dtype)
     else:
         number = to_element(value, self._dtype)
-        elements = float32_to_bfloat16(np.float32(number)) if self._dtype is bfloat16 else np.asarray(number)
+        elements = float32_to_bfloat16(np.asarray(number)) if self._dtype is bfloat16 else np.asarray(number)
     self.strided_array()[...] = elements
     self.bump_version()
     return self
 
 
 def copy_(self: T, src: TensorImpl) -> T:
-    """The elements of `src`, broadcast to the shape of `self` and converted to its dtype, written into `self`.
+    """Write the elements of `src`, broadcast to the shape of `self` and converted to its dtype.
 
     Raises RuntimeError where the shapes do not fit, where an element of `self` would be written twice, or
     where `src` overlaps `self` without being the same elements.
@@ -83,12 +83,14 @@ def copy_(self: T, src: TensorImpl) -> T:
 
 
 def _assert_no_overlap(self: TensorImpl, src: TensorImpl) -> None:
+    if 0 in self._shape:
+        return
     if any(step == 0 and size > 1 for size, step in zip(self._shape, self._stride, strict=True)):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory "
             "location. Please clone() the tensor before performing the operation."
         )
-    if self._storage is not src._storage or 0 in self._shape or 0 in src._shape:
+    if self._storage is not src._storage or 0 in src._shape:
         return
     # PyTorch looks no further where a layout has gaps or overlaps: comparing spans would prove nothing.
     if not (layout.is_dense(self._shape, self._stride) and layout.is_dense(src._shape, src._stride)):
@@ -98,8 +100,8 @@ def _assert_no_overlap(self: TensorImpl, src: TensorImpl) -> None:
     same = mine == theirs and self._stride == src._stride
     if not same and mine[0] < theirs[1] and theirs[0] < mine[1]:
         raise RuntimeError(
-            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-            "memory location. Please clone() the tensor before performing the operation."
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to "
+            "a single memory location. Please clone() the tensor before performing the operation."
         )
 
 

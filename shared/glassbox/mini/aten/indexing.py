@@ -1,4 +1,4 @@
-"""Indexing: x[...] with ints, slices, None and Ellipsis is a chain of views (PyTorch: aten/src/ATen/TensorIndexing.h)."""
+"""Indexing: x[...] with ints, slices, None and Ellipsis makes a view (PyTorch: ATen/TensorIndexing.h)."""
 
 import operator
 from typing import Any, TypeVar
@@ -17,6 +17,8 @@ def index(self: T, key: Any) -> T:
     left_out = len(shape) - named
     for item in items:
         _refuse_unknown(item)
+    if isinstance(key, slice):
+        _bounds(key)
     if left_out < 0:
         if not shape and not isinstance(items[0], slice):
             raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` to convert it to a number")
@@ -29,8 +31,7 @@ def index(self: T, key: Any) -> T:
         elif item is Ellipsis:
             dim += left_out
         elif isinstance(item, slice):
-            bounds = (_bound(item.start), _bound(item.stop), _bound(item.step))
-            shape, stride, offset = layout.slice_view(shape, stride, offset, dim, *bounds)
+            shape, stride, offset = layout.slice_view(shape, stride, offset, dim, *_bounds(item))
             dim += 1
         else:
             shape, stride, offset = layout.select(shape, stride, offset, dim, operator.index(item))
@@ -41,16 +42,26 @@ def _refuse_unknown(item: Any) -> None:
     if item is None or item is Ellipsis or isinstance(item, slice):
         return
     if isinstance(item, str | bytes):
-        raise TypeError(f"a tensor cannot be indexed with a {type(item).__name__}: use ints, slices, None and Ellipsis")
+        raise TypeError(
+            f"a tensor cannot be indexed with a {type(item).__name__}: use ints, slices, None and Ellipsis"
+        )
     if isinstance(item, bool | list) or isinstance(item, TensorImpl) and item._shape:
         raise NotImplementedError(
-            f"indexing with a {type(item).__name__} picks elements one by one and copies; it comes with the operators. "
-            f"Views are made with ints, slices, None and Ellipsis"
+            f"indexing with a {type(item).__name__} picks elements one by one and copies; it comes with the "
+            f"operators. Views are made with ints, slices, None and Ellipsis"
         )
     if not hasattr(item, "__index__"):
         raise IndexError(
-            f"only integers, slices (`:`), ellipsis (`...`) and None are valid indices (got {type(item).__name__})"
+            f"only integers, slices (`:`), ellipsis (`...`) and None are valid indices, "
+            f"got {type(item).__name__}"
         )
+
+
+def _bounds(key: slice) -> tuple[int | None, int | None, int | None]:
+    step = _bound(key.step)
+    if step is not None and step <= 0:
+        raise ValueError(f"step must be greater than zero, got {step}: a stride may not be negative")
+    return _bound(key.start), _bound(key.stop), step
 
 
 def _bound(value: Any) -> int | None:

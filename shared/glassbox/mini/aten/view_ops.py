@@ -1,4 +1,4 @@
-"""View ops: new metadata over the same storage, never a copy (PyTorch: aten/src/ATen/native/TensorShape.cpp)."""
+"""View ops: new metadata over the same storage, never a copy (PyTorch: ATen/native/TensorShape.cpp)."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -46,7 +46,7 @@ def view(self: T, size: Sequence[int]) -> T:
     if stride is None:
         raise RuntimeError(
             f"view: size {list(size)} is not compatible with size {list(self._shape)} and stride "
-            f"{list(self._stride)}: at least one dimension would span two contiguous subspaces. Use .reshape(...) instead."
+            f"{list(self._stride)}: a dimension would span two contiguous subspaces; use .reshape(...)."
         )
     return self.alias(full, stride, self._offset)
 
@@ -90,7 +90,9 @@ def narrow(self: T, dim: int, start: int, length: int) -> T:
         raise RuntimeError("narrow(): length must be non-negative.")
     size = self._shape[layout.wrap_dim(dim, len(self._shape))]
     if not -size <= start <= size:
-        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
+        raise IndexError(
+            f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
+        )
     start = start + size if start < 0 else start
     if start + length > size:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
@@ -98,7 +100,7 @@ def narrow(self: T, dim: int, start: int, length: int) -> T:
 
 
 def as_strided(self: T, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> T:
-    """Any layout over the storage of `self`, whatever the layout of `self`; RuntimeError if it would leave it."""
+    """Any layout over the storage of `self`; RuntimeError if it would leave the storage."""
     offset = self._offset if storage_offset is None else storage_offset
     elements = self._storage.nbytes() // self._dtype.itemsize
     layout.check_bounds(size, stride, offset, elements)
@@ -109,17 +111,21 @@ def split(self: T, sizes: int | Sequence[int], dim: int) -> tuple[T, ...]:
     """Views of consecutive parts: of a given size each (the last may be smaller), or of the given sizes."""
     if not self._shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
+    if isinstance(sizes, int) and sizes < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={sizes}")
     size = self._shape[layout.wrap_dim(dim, len(self._shape))]
     if isinstance(sizes, int):
-        if sizes < 0:
-            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={sizes}")
         if sizes == 0 and size:
-            raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
+            raise RuntimeError(
+                f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}"
+            )
         sizes = [min(sizes, size - at) for at in range(0, size, sizes)] if size else [0]
     if any(part < 0 for part in sizes):
         raise RuntimeError(f"split expects sizes that are not negative, but got {list(sizes)}")
     if sum(sizes) != size:
-        raise RuntimeError(f"split expects sizes that sum to {size}, the size of dimension {dim}, but got {list(sizes)}")
+        raise RuntimeError(
+            f"split expects sizes that sum to {size}, the size of dimension {dim}, but got {list(sizes)}"
+        )
     views, start = [], 0
     for part in sizes:
         views.append(narrow(self, dim, start, part))

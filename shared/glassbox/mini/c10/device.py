@@ -24,7 +24,9 @@ class device:  # noqa: N801 - PyTorch's own name
         if kind not in KNOWN:
             raise RuntimeError(f"no device is called {where!r}; the devices here are {', '.join(KNOWN)}")
         if colon and not number.isdecimal():
-            raise RuntimeError(f"Invalid device string: {where!r}: after the colon comes a number, as in 'cpu:0'")
+            raise RuntimeError(
+                f"Invalid device string: {where!r}: after the colon comes a number, as in 'cpu:0'"
+            )
         self.type = kind
         self.index = int(number) if colon else None
 

@@ -57,7 +57,9 @@ def from_numpy_dtype(numpy_dtype: np.dtype) -> dtype:
     try:
         return _by_numpy[numpy_dtype.newbyteorder("=")]
     except KeyError:
-        raise TypeError(f"NumPy's {numpy_dtype} has no dtype here: convert it to one of {sorted(map(str, _by_numpy))}") from None
+        raise TypeError(
+            f"NumPy's {numpy_dtype} has no dtype here: convert it to one of {sorted(map(str, _by_numpy))}"
+        ) from None
 
 
 def of_scalar(value: bool | int | float) -> dtype:
@@ -83,7 +85,7 @@ def float32_to_bfloat16(values: np.ndarray) -> np.ndarray:
 
 
 def convert(array: np.ndarray, source: dtype, target: dtype) -> np.ndarray:
-    """The elements of `array`, which holds `source`, as an array that holds `target`; a copy if they differ."""
+    """The elements of `array`, which holds `source`, converted to `target`; a copy if they differ."""
     if source is target:
         return array
     if source is bfloat16:

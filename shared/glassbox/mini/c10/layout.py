@@ -1,4 +1,4 @@
-"""Layout: the arithmetic of shape, stride and offset, on plain ints (PyTorch: c10/core/TensorImpl, ATen/native/TensorShape.cpp).
+"""Layout: the arithmetic of shape, stride and offset (PyTorch: c10/core, ATen/native/TensorShape.cpp).
 
 A layout says where each element of a tensor lies in its storage: element [i, j, ...] sits at position
 offset + i * stride[0] + j * stride[1] + ... Every number counts elements, not bytes. A view op makes a new
@@ -23,10 +23,12 @@ def numel(shape: Sequence[int]) -> int:
 
 
 def wrap_dim(dim: int, ndim: int) -> int:
-    """A dimension counted from the front; IndexError out of range. A 0-d tensor takes 0 and -1, as in PyTorch."""
+    """A dimension counted from the front; IndexError out of range. A 0-d tensor takes 0 and -1."""
     room = max(ndim, 1)
     if not -room <= dim < room:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-room}, {room - 1}], but got {dim})")
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-room}, {room - 1}], but got {dim})"
+        )
     return dim % room
 
 
@@ -51,7 +53,9 @@ def address(index: Sequence[int], shape: Sequence[int], stride: Sequence[int], o
     Raises IndexError where an index is out of range or there are too many or too few of them.
     """
     if len(index) != len(shape):
-        raise IndexError(f"{len(index)} indices for a tensor of dimension {len(shape)}: give one per dimension")
+        raise IndexError(
+            f"{len(index)} indices for a tensor of dimension {len(shape)}: give one per dimension"
+        )
     position = offset
     for dim, (i, size, step) in enumerate(zip(index, shape, stride, strict=True)):
         if not -size <= i < size:
@@ -89,7 +93,7 @@ def permute(shape: Sequence[int], stride: Sequence[int], dims: Sequence[int]) ->
     """
     if len(dims) != len(shape):
         raise RuntimeError(
-            f"permute: the tensor has {len(shape)} dimensions but {len(dims)} were given: name each of them once"
+            f"permute: the tensor has {len(shape)} dimensions, but {len(dims)} were given: name each once"
         )
     order: list[int] = []
     for dim in dims:
@@ -151,7 +155,8 @@ def expand(shape: Sequence[int], stride: Sequence[int], size: Sequence[int]) -> 
     new = len(size) - len(shape)
     if new < 0:
         raise RuntimeError(
-            f"expand: {len(size)} sizes are too few for a tensor of dimension {len(shape)}: give at least one per dimension"
+            f"expand: {len(size)} sizes are too few for a tensor of dimension {len(shape)}: "
+            "give at least one per dimension"
         )
     strides = [0] * len(size)
     outer = 0
@@ -165,8 +170,9 @@ def expand(shape: Sequence[int], stride: Sequence[int], size: Sequence[int]) -> 
         if target != had:
             if had != 1 or target < 0:
                 raise RuntimeError(
-                    f"expand: the expanded size ({target}) must match the existing size ({had}) at dimension {dim}, "
-                    f"as only a size of 1 can be repeated (target {list(size)}, tensor {list(shape)})"
+                    f"expand: the expanded size ({target}) must match the existing size ({had}) "
+                    f"at dimension {dim}, as only a size of 1 can be repeated "
+                    f"(target {list(size)}, tensor {list(shape)})"
                 )
             step = 0
         strides[dim] = step
@@ -176,7 +182,7 @@ def expand(shape: Sequence[int], stride: Sequence[int], size: Sequence[int]) -> 
 
 @piece(returns=lambda out, args: None if out is None else ints(out, len(args[2])))
 def view_strides(shape: Sequence[int], stride: Sequence[int], size: Sequence[int]) -> Ints | None:
-    """Strides with which the same elements in the same order have the shape `size`; None where there are none.
+    """Strides that give the same elements in the same order the shape `size`; None where there are none.
 
     Seen from the right, the old dimensions form runs in which the step from one to the next is regular
     (stride == inner size * inner stride). A new dimension may split or join within a run, never across two.
@@ -224,7 +230,7 @@ def reshape(shape: Sequence[int], stride: Sequence[int], size: Sequence[int]) ->
 
 
 def infer_size(size: Sequence[int], elements: int) -> Ints:
-    """`size` with its -1 replaced by what makes it hold `elements` elements; RuntimeError where nothing does."""
+    """`size` with its -1 replaced so that it holds `elements` elements; RuntimeError where nothing fits."""
     unknown = [dim for dim, n in enumerate(size) if n == -1]
     if len(unknown) > 1:
         raise RuntimeError("only one dimension can be inferred")
@@ -250,14 +256,18 @@ def transpose(shape: Sequence[int], stride: Sequence[int], dim0: int, dim1: int)
     return permute(shape, stride, order)
 
 
-def squeeze(shape: Sequence[int], stride: Sequence[int], dims: Sequence[int] | None = None) -> tuple[Ints, Ints]:
+def squeeze(
+    shape: Sequence[int], stride: Sequence[int], dims: Sequence[int] | None = None
+) -> tuple[Ints, Ints]:
     """Shape and stride without dimensions of size 1: all of them, or those named in `dims`."""
     drop = set(range(len(shape)))
     if dims is not None:
-        wrapped = [wrap_dim(dim, len(shape)) for dim in dims]
-        drop = set(wrapped)
-        if len(drop) < len(wrapped):
-            raise RuntimeError(f"squeeze: a dimension appears more than once in {list(dims)}")
+        drop = set()
+        for dim in dims:
+            wrapped = wrap_dim(dim, len(shape))
+            if wrapped in drop:
+                raise RuntimeError(f"squeeze: dimension {dim} appears more than once in {list(dims)}")
+            drop.add(wrapped)
     keep = [dim for dim, size in enumerate(shape) if size != 1 or dim not in drop]
     return tuple(shape[dim] for dim in keep), tuple(stride[dim] for dim in keep)
 
@@ -272,7 +282,9 @@ def unsqueeze(shape: Sequence[int], stride: Sequence[int], dim: int) -> tuple[In
     return (*shape[:dim], 1, *shape[dim:]), (*stride[:dim], step, *stride[dim:])
 
 
-def select(shape: Sequence[int], stride: Sequence[int], offset: int, dim: int, index: int) -> tuple[Ints, Ints, int]:
+def select(
+    shape: Sequence[int], stride: Sequence[int], offset: int, dim: int, index: int
+) -> tuple[Ints, Ints, int]:
     """Shape, stride and offset of x[index] along `dim`, which disappears; IndexError out of range."""
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
@@ -292,9 +304,11 @@ def storage_span(shape: Sequence[int], stride: Sequence[int], offset: int = 0) -
 
 
 def check_bounds(shape: Sequence[int], stride: Sequence[int], offset: int, elements: int) -> None:
-    """RuntimeError unless shape, stride and offset describe a layout inside a storage of `elements` elements."""
+    """RuntimeError unless the layout stays inside a storage of `elements` elements."""
     if len(shape) != len(stride):
-        raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} strides for {len(shape)} sizes")
+        raise RuntimeError(
+            f"mismatch in length of strides and shape: {len(stride)} strides for {len(shape)} sizes"
+        )
     if any(size < 0 for size in shape):
         raise RuntimeError(f"as_strided: sizes may not be negative, got {list(shape)}")
     if any(step < 0 for step in stride):
@@ -304,8 +318,8 @@ def check_bounds(shape: Sequence[int], stride: Sequence[int], offset: int, eleme
     needed = storage_span(shape, stride, offset)
     if needed > elements:
         raise RuntimeError(
-            f"as_strided: sizes {list(shape)}, strides {list(stride)} and storage offset {offset} reach element "
-            f"{needed - 1}, out of bounds for a storage of {elements} elements"
+            f"as_strided: sizes {list(shape)}, strides {list(stride)} and storage offset {offset} "
+            f"reach element {needed - 1}, out of bounds for a storage of {elements} elements"
         )
 
 

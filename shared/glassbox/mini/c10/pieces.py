@@ -1,4 +1,4 @@
-"""Pieces: parts of the framework that a learner may replace while it runs (PyTorch's nearest kin: torch.library overrides).
+"""Pieces: parts of the framework that a learner may replace while it runs (PyTorch: torch.library).
 
 A piece is a named function or class of one module. Callers reach it through that module's attribute
 (`layout.permute(...)`), so putting another object there makes the whole framework run on it. What was
@@ -54,7 +54,9 @@ def piece(returns: Clean | None = None) -> Callable[[F], F]:
     def register(reference: F) -> F:
         name = reference.__name__
         if name in _registry:
-            raise ValueError(f"two pieces are called {name!r}: give the one in {reference.__module__} another name")
+            raise ValueError(
+                f"two pieces are called {name!r}: give the one in {reference.__module__} another name"
+            )
         _registry[name] = Piece(name, reference.__module__, reference, returns)
         return reference
 
@@ -95,7 +97,9 @@ def using(**replacements: Callable[..., Any]) -> Iterator[None]:
     for name, mine in replacements.items():
         found = _find(name)
         if not callable(mine):
-            raise TypeError(f"using({name}=...) needs a function, got {type(mine).__name__}: pass it without calling it")
+            raise TypeError(
+                f"using({name}=...) needs a function, got {type(mine).__name__}: pass it without calling it"
+            )
         plugs[name] = _checked(found, mine)
     with _plugged(plugs):
         yield
@@ -138,7 +142,9 @@ def _find(name: str) -> Piece:
     try:
         return _registry[name]
     except KeyError:
-        raise ValueError(f"no piece is called {name!r}; the pieces are {', '.join(sorted(_registry))}") from None
+        raise ValueError(
+            f"no piece is called {name!r}; the pieces are {', '.join(sorted(_registry))}"
+        ) from None
 
 
 def _checked(found: Piece, mine: Callable[..., Any]) -> Callable[..., Any]:
@@ -178,7 +184,11 @@ def ints(value: Any, length: int) -> tuple[int, ...]:
 
 def a_bool(value: Any) -> bool:
     """True or False; ValueError otherwise (NumPy's own are taken, 0 and 1 are not)."""
-    if isinstance(value, bool) or type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):
+    if (
+        isinstance(value, bool)
+        or type(value).__module__ == "numpy"
+        and type(value).__name__ in ("bool", "bool_")
+    ):
         return bool(value)
     raise ValueError("True or False")
 

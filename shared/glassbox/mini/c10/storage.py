@@ -40,7 +40,7 @@ class Storage:
         return self._nbytes
 
     def data_ptr(self) -> int:
-        """Address of the first byte: equal for two storages only if they are one; 0 where there is no byte."""
+        """Address of the first byte: two storages share it only if they are one; 0 if there is no byte."""
         return self.owner.__array_interface__["data"][0] if self._nbytes else 0
 
     def use_count(self) -> int:
@@ -66,13 +66,15 @@ class Storage:
 class _Holder:
     __slots__ = ("storage",)
 
+    def __init__(self) -> None:
+        self.storage = Storage(0)
+
     def untyped_storage(self) -> Storage:
         return self.storage
 
 
 def _references_of_asking() -> int:
     holder = _Holder()
-    holder.storage = Storage(0)
     return holder.untyped_storage().use_count() - 1
 
 

@@ -77,7 +77,10 @@ class TensorImpl:
     def strided_array(self) -> np.ndarray:
         """The elements as a NumPy array over the storage's own bytes; for bfloat16 a uint16 array of bits."""
         array = self._array
-        if array is None:
+        if array is None and 0 in self._shape:
+            # An empty view may start behind the end of its storage, which NumPy would refuse.
+            self._array = array = np.empty(self._shape, self._dtype.numpy)
+        elif array is None:
             itemsize = self._dtype.itemsize
             try:
                 array = np.ndarray(
@@ -90,8 +93,8 @@ class TensorImpl:
             except (ValueError, TypeError) as problem:
                 # Only a replaced piece can get here: the framework's own never leave the storage.
                 raise RuntimeError(
-                    f"sizes {list(self._shape)}, strides {list(self._stride)} and storage offset {self._offset} do not "
-                    f"fit a storage of {self._storage.nbytes() // itemsize} elements"
+                    f"sizes {list(self._shape)}, strides {list(self._stride)} and storage offset "
+                    f"{self._offset} do not fit a storage of {self._storage.nbytes() // itemsize} elements"
                 ) from problem
             self._array = array
         return array

@@ -9,14 +9,15 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 
 from . import labs, report
 from .errors import PlainError
 
-STUDENT = "you"
+if TYPE_CHECKING:
+    from .classroom import Classroom
 
 
 @dataclass(frozen=True)
@@ -132,13 +133,18 @@ def grade(lab: str, notebook: str | os.PathLike[str] | None = None, *, seed: str
     """
     labs.require(lab)
     text = read(lab, notebook)
-    from .classroom import Classroom  # after the checks: importing nbgrader takes seconds
+    from .classroom import Classroom  # after the checks, since importing nbgrader takes seconds
 
     with Classroom(lab, seed) as classroom:
         classroom.generate()
-        classroom.submit(STUDENT, text)
-        graded = nbformat.read(classroom.autograde(STUDENT), as_version=4)
-        return _outcome(lab, graded, classroom.scores(STUDENT))
+        return grade_in(classroom, text)
+
+
+def grade_in(classroom: Classroom, text: str, student: str = "you") -> Grade:
+    """Hands in a notebook, given as text, in a classroom whose assignment is made, and grades it."""
+    classroom.submit(student, text)
+    graded = nbformat.read(classroom.autograde(student), as_version=4)
+    return _outcome(classroom.lab, graded, classroom.scores(student))
 
 
 def _outcome(lab: str, graded: Any, scores: dict[str, tuple[float | None, float]]) -> Grade:

@@ -112,8 +112,8 @@ class Report:
             "note": self.note,
             "properties": [
                 {
-                    "name": result.property.name,
-                    "weight": result.property.weight,
+                    "name": result.prop.name,
+                    "weight": result.prop.weight,
                     "won": result.won,
                     "wrong": result.wrong,
                     "cases": result.cases,

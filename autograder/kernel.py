@@ -161,7 +161,7 @@ class GradingKernelManager(AsyncKernelManager):
         of memory.
         """
         client = super().client(**kwargs)
-        client.context.setsockopt(zmq.MAXMSGSIZE, MESSAGE_LIMIT)
+        client.context.setsockopt(zmq.MAXMSGSIZE, MESSAGE_LIMIT)  # type: ignore[attr-defined]
         return client
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 from traitlets.config import Config
@@ -25,6 +27,7 @@ AUTOGRADE = [
 
 def configure(config: Config, root: Path) -> Config:
     """Sets `config` up for a course in the folder `root`, and returns it."""
+    find_scripts()
     config.CourseDirectory.root = str(root)
     config.CourseDirectory.course_id = "glassbox"
     config.CourseDirectory.source_directory = "solutions"
@@ -33,3 +36,11 @@ def configure(config: Config, root: Path) -> Config:
     config.Autograde.sanitize_preprocessors = SANITIZE
     config.Autograde.autograde_preprocessors = AUTOGRADE
     return config
+
+
+def find_scripts() -> None:
+    """Puts this Python's scripts on the PATH: nbgrader calls alembic by its bare name to make a gradebook."""
+    scripts = str(Path(sys.executable).parent)
+    places = os.environ.get("PATH", "").split(os.pathsep)
+    if scripts not in places:
+        os.environ["PATH"] = os.pathsep.join([scripts, *places])

@@ -87,7 +87,7 @@ def _show(checked: Checked) -> None:
     except ImportError:
         print(checked)
         return
-    if get_ipython() is None:  # type: ignore[no-untyped-call]
+    if get_ipython() is None:
         print(checked)
     else:
-        display(checked)  # type: ignore[no-untyped-call]
+        display(checked)

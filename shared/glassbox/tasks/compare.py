@@ -37,7 +37,7 @@ class Failure:
 class PropertyResult:
     """How one property came out."""
 
-    property: Property
+    prop: Property
     cases: int
     wrong: int
     first: Failure | None
@@ -102,6 +102,6 @@ def points(task: Task, results: Sequence[PropertyResult]) -> float:
     """The points won: the share of the weights of the properties won; exactly `task.points` for all."""
     if all(result.won for result in results):
         return float(task.points)
-    total = sum(result.property.weight for result in results)
-    won = sum(result.property.weight for result in results if result.won)
+    total = sum(result.prop.weight for result in results)
+    won = sum(result.prop.weight for result in results if result.won)
     return round(task.points * won / total, 2)

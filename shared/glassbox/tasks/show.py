@@ -48,13 +48,13 @@ def as_text(task: Task, results: Sequence[PropertyResult], heading: str) -> str:
     for result in results:
         mark = "ok  " if result.won else "FAIL"
         lines.append(
-            f"  {mark} {result.property.name}: {result.cases - result.wrong} of {result.cases} cases right"
+            f"  {mark} {result.prop.name}: {result.cases - result.wrong} of {result.cases} cases right"
         )
         if result.first is not None:
             lines.append(f"       tried    {call_text(task, result.first.case)}")
             lines.append(f"       expected {in_words(result.first.expected)}")
             lines.append(f"       yours    {in_words(result.first.yours)}")
-            lines.append(f"       likely slip: {result.property.slip}")
+            lines.append(f"       likely slip: {result.prop.slip}")
     return "\n".join(lines)
 
 
@@ -80,9 +80,9 @@ def _row(result: PropertyResult) -> str:
     mark = "✓" if result.won else "✗"
     cells = (
         mark,
-        html.escape(result.property.name),
+        html.escape(result.prop.name),
         f"{result.cases - result.wrong} of {result.cases}",
-        html.escape(result.property.why),
+        html.escape(result.prop.why),
     )
     return "<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells) + "</tr>"
 
@@ -101,7 +101,7 @@ def _failure(task: Task, result: PropertyResult, drawn: bool = True) -> str:
     )
     picture = _picture(task, first.case, first.expected, first.yours) if drawn else ""
     return (
-        f"<p>✗ {html.escape(result.property.name)}. Likely slip: {html.escape(result.property.slip)}</p>"
+        f"<p>✗ {html.escape(result.prop.name)}. Likely slip: {html.escape(result.prop.slip)}</p>"
         f'<table style="{STYLE}"><tbody>{table}</tbody></table>{picture}'
     )
 

@@ -62,7 +62,7 @@ def unplugged_module(name: str) -> UnpluggedModule:
     them.
     """
     module = UnpluggedModule(name, f"Stands in for {name}, which is absent here.")
-    module.__path__ = []  # type: ignore[attr-defined]
+    module.__path__ = []
     return module
 
 
@@ -97,7 +97,7 @@ def _inner(function: Any) -> Any:
         else:
             break
     # An object with a __call__ of its own: its function is what has the globals.
-    return function if hasattr(function, "__globals__") else getattr(type(function), "__call__", function)
+    return function if hasattr(function, "__globals__") else vars(type(function)).get("__call__", function)
 
 
 def _package(value: object) -> str:

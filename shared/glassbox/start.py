@@ -1,0 +1,230 @@
+"""The start page: which parts of the course are here, how the labs stand, what was kept. PyTorch has no twin.
+
+`course.py grade` writes one results/<lab>.json for each graded lab, `keep` writes results/keepsakes/; this
+module reads both. Nothing here needs torch or Jupyter.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os.path import relpath
+from pathlib import Path
+from typing import Any
+
+from .records import Rows, Table, html_table
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section: its branch on the map, its title, its notebook and its lab (names without a folder)."""
+
+    branch: str
+    title: str
+    notebook: str
+    lab: str
+
+
+SECTIONS = (
+    Section("storage", "Tensor and storage", "01_storage", "lab1_storage"),
+    Section("dispatcher", "Dispatcher", "02_dispatcher", "lab2_dispatcher"),
+    Section("autograd", "Autograd", "03_autograd", "lab3_autograd"),
+    Section("call_path", "The a + b call path", "04_call_path", "lab4_call_path"),
+    Section("interception", "Interception", "05_interception", "lab5_interception"),
+)
+
+# what it is, the file that `keep` writes, the notebook that makes it
+KEEPSAKES = (
+    ("your own notes on Tensor and Storage: a figure of your own tensors", "storage.svg", "01_storage"),
+    ("a DispatchKey cheat sheet, made from your installed torch", "dispatch_keys.md", "02_dispatcher"),
+    ("a working __torch_dispatch__ interceptor", "interceptor.py", "05_interception"),
+    ("an annotated a + b call path, with the frames seen on your machine", "call_path.md", "04_call_path"),
+    ("the operator portrait of ResNet-18: a table of the ops that run", "resnet18.md", "05_interception"),
+)
+
+
+def course_root(start: Path | None = None) -> Path:
+    """The folder of this course: the nearest from `start` (the current folder) upwards with a course.py.
+
+    FileNotFoundError outside a course folder.
+    """
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents):
+        if (folder / "course.py").is_file() and (folder / "notebooks").is_dir():
+            return folder
+    raise FileNotFoundError(f"No course folder around {here}: open the notebook where it lies in the course.")
+
+
+@dataclass(frozen=True, slots=True)
+class LabResult:
+    """How one lab stands: `score` and `max_score` in points, both None where it has not been graded.
+
+    `problem` is a sentence about a results file that cannot be read, else "".
+    """
+
+    lab: str
+    branch: str
+    score: float | None = None
+    max_score: float | None = None
+    time: str = ""
+    written: str = ""
+    problem: str = ""
+
+    @property
+    def share(self) -> float:
+        """Points won over points there are, 0..1; 0 where nothing is known."""
+        return self.score / self.max_score if self.score is not None and self.max_score else 0.0
+
+    @property
+    def state(self) -> str:
+        if self.problem:
+            return self.problem
+        if self.score is None or self.max_score is None:
+            return "not graded yet"
+        return f"{self.score:g} of {self.max_score:g} points"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress(Table):
+    """The labs that are here, and what `course.py grade` last said about each."""
+
+    results: tuple[LabResult, ...]
+
+    def __getitem__(self, lab: str) -> LabResult:
+        for result in self.results:
+            if result.lab == lab:
+                return result
+        known = ", ".join(r.lab for r in self.results) or "none"
+        raise KeyError(f"there is no lab {lab!r} here; there is {known}")
+
+    def branches(self) -> dict[str, float]:
+        """Share of each branch's lab, 0..1, for the map."""
+        return {r.branch: r.share for r in self.results}
+
+    def rows(self) -> Rows:
+        return [
+            {"lab": r.lab, "graded": r.state, "written answer": r.written, "when": r.time}
+            for r in self.results
+        ]
+
+    def caption(self) -> str:
+        return "Your labs" if self.results else "No lab is here yet"
+
+
+def progress(root: Path | None = None) -> Progress:
+    """Reads results/<lab>.json for each lab whose folder is here; a missing file means not graded yet.
+
+    FileNotFoundError outside a course folder. A file that cannot be read gives a LabResult with a `problem`.
+    """
+    root = root or course_root()
+    here = [s for s in SECTIONS if (root / "labs" / s.lab).is_dir()]
+    return Progress(tuple(_result(s, root / "results" / f"{s.lab}.json") for s in here))
+
+
+def _result(section: Section, path: Path) -> LabResult:
+    if not path.is_file():
+        return LabResult(section.lab, section.branch)
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        score, top = _points(said["score"]), _points(said["max_score"])
+        return LabResult(section.lab, section.branch, score, top, str(said.get("time", "")), _written(said))
+    except (ValueError, KeyError, TypeError, OSError):
+        problem = f"results/{path.name} cannot be read: grade the lab again"
+        return LabResult(section.lab, section.branch, problem=problem)
+
+
+def _points(value: Any) -> float:
+    number = float(value)
+    if isinstance(value, bool) or not math.isfinite(number) or number < 0:
+        raise ValueError(f"{value!r} is no number of points")
+    return number
+
+
+def _written(said: Mapping[str, Any]) -> str:
+    written = said.get("written") or {}
+    if written.get("score") is not None:
+        return f"{_points(written['score']):g} of {_points(written['max_score']):g} points"
+    return "marked by hand" if written else ""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedTable(Table):
+    """A table whose first column may link to a file: `links` holds one path or "" for each row."""
+
+    title: str
+    lines: tuple[tuple[tuple[str, str], ...], ...]
+    links: tuple[str, ...]
+
+    def rows(self) -> Rows:
+        return [dict(line) for line in self.lines]
+
+    def caption(self) -> str:
+        return self.title
+
+    def _repr_html_(self) -> str:
+        shown = html_table(self.rows(), self.title)
+        for row, link in zip(self.rows(), self.links, strict=True):
+            if link:
+                label = f"<code>{html.escape(str(next(iter(row.values()))))}</code>"
+                shown = shown.replace(label, f'<a href="{html.escape(link)}">{label}</a>', 1)
+        return shown
+
+
+def sections(root: Path | None = None) -> LinkedTable:
+    """The five sections, linked where their notebook is here, marked as coming where it is not."""
+    root = root or course_root()
+    lines, links = [], []
+    for s in SECTIONS:
+        notebook, lab = root / "notebooks" / f"{s.notebook}.ipynb", root / "labs" / s.lab
+        lines.append(
+            (
+                ("notebook", s.notebook),
+                ("section", s.title),
+                ("lab", s.lab if lab.is_dir() else ""),
+                ("state", "here" if notebook.is_file() else "coming"),
+            )
+        )
+        links.append(_link(notebook) if notebook.is_file() else "")
+    return LinkedTable("Sections", tuple(lines), tuple(links))
+
+
+def take_home(root: Path | None = None) -> LinkedTable:
+    """The five things that the reader takes home: kept already, waiting in a notebook, or coming with one."""
+    root = root or course_root()
+    lines, links = [], []
+    for what, file, notebook in KEEPSAKES:
+        kept = root / "results" / "keepsakes" / file
+        here = (root / "notebooks" / f"{notebook}.ipynb").is_file()
+        state = f"kept: {file}" if kept.is_file() else f"made in {notebook}" + ("" if here else " (coming)")
+        lines.append((("you take home", what), ("state", state)))
+        links.append(_link(kept) if kept.is_file() else "")
+    return LinkedTable("What you take home", tuple(lines), tuple(links))
+
+
+def keep(name: str, thing: Any, root: Path | None = None) -> Path:
+    """Saves something to take home as results/keepsakes/`name`, in place of an earlier one; gives its path.
+
+    `thing` is text, a figure (anything with `save(path)`) or a table (anything with `to_markdown()`).
+    ValueError for a name that is a path, TypeError for anything else to keep.
+    """
+    if Path(name).name != name:
+        raise ValueError(f"keep: {name!r} is a path; give a plain file name such as 'storage.svg'.")
+    path = (root or course_root()) / "results" / "keepsakes" / name
+    if not (isinstance(thing, str) or hasattr(thing, "save") or hasattr(thing, "to_markdown")):
+        raise TypeError(f"keep: {type(thing).__name__} is neither text nor a figure nor a table.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(thing, str):
+        path.write_text(thing, encoding="utf-8")
+    elif hasattr(thing, "save"):
+        thing.save(path)
+    else:
+        path.write_text(thing.to_markdown() + "\n", encoding="utf-8")
+    return path
+
+
+def _link(path: Path) -> str:
+    """`path` as seen from the current folder: a link in an output starts where the notebook runs."""
+    return Path(relpath(path)).as_posix()

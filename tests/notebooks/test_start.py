@@ -1,0 +1,148 @@
+"""Facts about the start page's helpers: what is here, how the labs stand, what was kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from glassbox import start
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Path:
+    """A course folder in which only the first section exists and nothing is graded."""
+    (tmp_path / "course.py").touch()
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "01_storage.ipynb").touch()
+    (tmp_path / "labs" / "lab1_storage").mkdir(parents=True)
+    return tmp_path
+
+
+def grade(course: Path, said: object) -> None:
+    (course / "results").mkdir(exist_ok=True)
+    text = said if isinstance(said, str) else json.dumps(said)
+    (course / "results" / "lab1_storage.json").write_text(text, encoding="utf-8")
+
+
+RESULT = {
+    "lab": "lab1_storage",
+    "score": 72.5,
+    "max_score": 100,
+    "time": "2026-01-02 10:00",
+    "tasks": [{"id": "lab1.expand", "title": "Expand", "score": 7, "max_score": 7}],
+    "written": {"score": None, "max_score": 5},
+}
+
+
+def test_the_root_is_found_from_any_folder_inside(course: Path) -> None:
+    assert start.course_root(course / "labs" / "lab1_storage") == course.resolve()
+
+
+def test_outside_a_course_there_is_no_root(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="No course folder"):
+        start.course_root(tmp_path)
+
+
+def test_a_lab_without_results_is_not_graded_yet(course: Path) -> None:
+    progress = start.progress(course)
+    assert [r.lab for r in progress.results] == ["lab1_storage"]
+    assert progress["lab1_storage"].state == "not graded yet"
+    assert progress.branches() == {"storage": 0.0}
+
+
+def test_a_graded_lab_tells_its_points_and_fills_its_branch(course: Path) -> None:
+    grade(course, RESULT)
+    progress = start.progress(course)
+    assert progress["lab1_storage"].state == "72.5 of 100 points"
+    assert progress.branches() == {"storage": 0.725}
+    assert progress.rows()[0]["written answer"] == "marked by hand"
+    assert "2026-01-02" in str(progress) and "72.5 of 100" in progress._repr_html_()
+
+
+def test_a_marked_written_answer_is_counted_apart(course: Path) -> None:
+    grade(course, RESULT | {"written": {"score": 4, "max_score": 5}})
+    progress = start.progress(course)
+    assert progress["lab1_storage"].written == "4 of 5 points"
+    assert progress["lab1_storage"].score == 72.5
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "not json",
+        [],
+        {},
+        RESULT | {"score": "many"},
+        RESULT | {"score": None},
+        RESULT | {"max_score": True},
+        RESULT | {"score": -1},
+        json.dumps(RESULT).replace("72.5", "NaN"),
+    ],
+)
+def test_a_broken_results_file_says_what_to_do(course: Path, said: object) -> None:
+    grade(course, said)
+    result = start.progress(course)["lab1_storage"]
+    assert result.state == "results/lab1_storage.json cannot be read: grade the lab again"
+    assert result.share == 0.0
+
+
+def test_an_unknown_lab_is_refused_by_name(course: Path) -> None:
+    with pytest.raises(KeyError, match="lab1_storage"):
+        start.progress(course)["lab9"]
+
+
+def test_sections_link_what_is_here_and_name_what_is_coming(
+    course: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(course / "notebooks")
+    table = start.sections()
+    assert [row["state"] for row in table.rows()] == ["here", "coming", "coming", "coming", "coming"]
+    assert table.links == ("01_storage.ipynb", "", "", "", "")
+    assert table._repr_html_().count("<a href=") == 1
+
+
+def test_five_things_are_taken_home(course: Path) -> None:
+    rows = start.take_home(course).rows()
+    assert [row["state"] for row in rows] == [
+        "made in 01_storage",
+        "made in 02_dispatcher (coming)",
+        "made in 05_interception (coming)",
+        "made in 04_call_path (coming)",
+        "made in 05_interception (coming)",
+    ]
+
+
+def test_what_is_kept_is_linked(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(course / "notebooks")
+    kept = start.keep("storage.svg", "<svg/>")
+    assert kept == course.resolve() / "results" / "keepsakes" / "storage.svg"
+    assert kept.read_text(encoding="utf-8") == "<svg/>"
+    table = start.take_home()
+    assert table.rows()[0]["state"] == "kept: storage.svg"
+    assert table.links[0] == "../results/keepsakes/storage.svg"
+
+
+def test_tables_and_figures_are_kept_by_their_own_means(course: Path) -> None:
+    kept = start.keep("sections.md", start.sections(course), course)
+    assert kept.read_text(encoding="utf-8").startswith("| notebook | section |")
+
+    class Figure:
+        def save(self, path: Path) -> None:
+            path.write_text("drawn", encoding="utf-8")
+
+    assert start.keep("f.svg", Figure(), course).read_text(encoding="utf-8") == "drawn"
+
+
+def test_keep_refuses_paths_and_things_without_a_form(course: Path) -> None:
+    with pytest.raises(ValueError, match="plain file name"):
+        start.keep("../storage.svg", "x", course)
+    with pytest.raises(TypeError, match="int"):
+        start.keep("storage.svg", 3, course)
+    assert not (course / "results").exists()
+
+
+def test_every_section_has_its_own_notebook_lab_and_branch() -> None:
+    for field in ("notebook", "lab", "branch"):
+        assert len({getattr(s, field) for s in start.SECTIONS}) == 5

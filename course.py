@@ -281,9 +281,8 @@ class Environment:
         print(f"Setting up {self.path} (Python {wanted['base']['python']}); pip's own words go to {self.log}")
         if not keep:
             self.clear()
-            wanted["extras"] = sorted(extras)
         # Said before the work starts: what is there from here on is unfinished, and which torch was chosen.
-        self.write_stamp({**wanted, "pins": before.get("pins", "") if keep else "", "ready": False})
+        self.write_stamp({**wanted, "ready": False})
         if not keep:
             self.make()
         else:

@@ -50,9 +50,9 @@ def expansions_of(draw: st.DrawFn, shape: tuple[int, ...]) -> list[int]:
     body = []
     for n in shape:
         kept = draw(st.sampled_from([n, n, -1]))
-        body.append(draw(st.sampled_from([0, 1, 2, 3, 3, -2])) if n == 1 and draw(st.booleans()) else kept)
+        body.append(draw(st.sampled_from([0, 1, 2, 3, 3])) if n == 1 and draw(st.booleans()) else kept)
     if body and draw(st.integers(0, 9)) == 0:
-        body[0] = draw(st.integers(-2, 4))
+        body[0] = draw(st.integers(-1, 4))
     lead = draw(st.lists(st.sampled_from([0, 1, 1, 2, 2, 3, 3, 2, 1, -1]), max_size=2))
     return lead + body
 

@@ -91,10 +91,11 @@ def tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tensor:
     _flatten(data, shape, 0, flat)
     if dtype is None:
         dtype = _common_dtype(flat)
-    elements = [dtypes.to_element(value, dtype) for value in flat]
-    if dtype is dtypes.bfloat16:
-        return _adopt(dtypes.float32_to_bfloat16(np.array(elements, np.float32)).reshape(shape), dtype)
-    return _adopt(np.array(elements, dtype.numpy).reshape(shape), dtype)
+    # Unlike fill_, a float too large for its dtype becomes inf here.
+    elements = flat if dtype.is_floating_point else [dtypes.to_element(value, dtype) for value in flat]
+    source = dtypes.float64 if dtype.is_floating_point else dtype
+    values = np.array(elements, source.numpy).reshape(shape)
+    return _adopt(dtypes.convert(values, source, dtype), dtype)
 
 
 def _empty(name: str, size: tuple[Any, ...], dtype: DType | None, device: Any) -> Tensor:

@@ -11,7 +11,7 @@ from .aten import copy as copies
 from .aten import indexing, view_ops
 from .c10 import layout
 from .c10.device import device as Device  # noqa: N812
-from .c10.dtype import bfloat16, bfloat16_to_float32, convert
+from .c10.dtype import bfloat16, bfloat16_to_float32, float64, of_scalar
 from .c10.dtype import dtype as DType  # noqa: N812
 from .c10.size import Size
 from .c10.storage import Storage
@@ -259,17 +259,19 @@ class Tensor(TensorImpl):
         return copies.fill_(self, 0)
 
     def copy_(self, src: Any) -> "Tensor":
-        return copies.copy_(self, src) if isinstance(src, TensorImpl) else copies.fill_(self, src)
+        if not isinstance(src, TensorImpl):
+            wide = float64 if isinstance(src, float) else of_scalar(src)
+            src = copies.scalar_tensor(self, src, wide)
+        return copies.copy_(self, src)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         target = indexing.index(self, key)
         if not isinstance(value, TensorImpl):
-            if isinstance(value, Sequence):
+            if not isinstance(value, bool | int | float | np.generic):
                 raise TypeError(
                     f"can't assign a {type(value).__name__} to a tensor: make it one with mini.tensor(...)"
                 )
-            copies.fill_(target, value)
-            return
+            value = copies.scalar_tensor(target, value, target._dtype)
         # Leading sizes of 1 say nothing, so a value may have more dimensions than its target.
         while len(value._shape) > len(target._shape) and value._shape[0] == 1:
             value = view_ops.select(value, 0, 0)
@@ -281,11 +283,7 @@ class Tensor(TensorImpl):
         """Whether both have the same shape and equal elements; NaN equals nothing."""
         if self._shape != _a_tensor("equal", other)._shape:
             return False
-        mine = self._values()
-        theirs = convert(other.strided_array(), other._dtype, other._dtype)
-        if other._dtype is bfloat16:
-            theirs = bfloat16_to_float32(theirs)
-        return bool(np.array_equal(mine, theirs))
+        return bool(np.array_equal(self._values(), other._values()))
 
     def __eq__(self, other: object) -> Any:
         raise TypeError(

@@ -48,20 +48,33 @@ def to(self: T, dtype: DType, device: Device, copy: bool) -> T:
     return fresh_copy(self, layout.dense_strides(self._shape, self._stride), dtype)
 
 
+def scalar_tensor(self: T, value: Any, dtype: DType) -> T:
+    """A number as a 0-d tensor of `dtype` beside `self`; RuntimeError where it does not fit."""
+    scalar = self.allocate((), (), dtype, self._device)
+    scalar.strided_array()[...] = _element(value, dtype)
+    return scalar
+
+
 def fill_(self: T, value: Any) -> T:
-    """Every element set to a number or to a 0-d tensor's value."""
+    """Every element set to a number or to a 0-d tensor's value.
+
+    A number may go into a tensor whose elements share cells, since all get the same; a tensor may not, as
+    that is a copy_. Raises RuntimeError for a tensor that is not 0-d and a number that does not fit.
+    """
     if isinstance(value, TensorImpl):
         if value._shape:
             raise RuntimeError(
                 f"fill_ takes a number or a 0-dim tensor, got a tensor with {len(value._shape)} dimensions"
             )
-        elements = convert(value.strided_array(), value._dtype, self._dtype)
-    else:
-        number = to_element(value, self._dtype)
-        elements = float32_to_bfloat16(np.asarray(number)) if self._dtype is bfloat16 else np.asarray(number)
-    self.strided_array()[...] = elements
+        return copy_(self, value)
+    self.strided_array()[...] = _element(value, self._dtype)
     self.bump_version()
     return self
+
+
+def _element(value: Any, dtype: DType) -> np.ndarray:
+    number = to_element(value, dtype)
+    return float32_to_bfloat16(np.asarray(number)) if dtype is bfloat16 else np.asarray(number)
 
 
 def copy_(self: T, src: TensorImpl) -> T:

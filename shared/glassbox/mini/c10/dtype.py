@@ -63,7 +63,7 @@ def from_numpy_dtype(numpy_dtype: np.dtype) -> dtype:
 
 
 def of_scalar(value: bool | int | float) -> dtype:
-    """The dtype that a Python number gets: bool, int64, or the default float32."""
+    """The dtype that a tensor made of a Python number gets: bool, int64, or the default float32."""
     if isinstance(value, bool | np.bool_):
         return bool_
     if isinstance(value, int | np.integer):
@@ -94,9 +94,9 @@ def convert(array: np.ndarray, source: dtype, target: dtype) -> np.ndarray:
         with np.errstate(all="ignore"):
             return float32_to_bfloat16(np.asarray(array, dtype=np.float32))
     with np.errstate(all="ignore"):
-        if array.dtype.kind == "f" and target is uint8:
-            # PyTorch keeps the low byte of a negative number where NumPy leaves the result open.
-            array = array.astype(np.int64)
+        if array.dtype.kind == "f" and target in (uint8, int8, int16):
+            # C leaves numbers that do not fit open; PyTorch goes through a wider int and keeps the low bits.
+            array = array.astype(np.int64 if target is uint8 else np.int32)
         return array.astype(target.numpy)
 
 

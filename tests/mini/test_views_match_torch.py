@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from glassbox import mini
 from hypothesis import given
 from hypothesis import strategies as st
+
+from glassbox import mini
 
 Step = tuple[str, Callable[[Any], Any]]
 DTYPES = ("float32", "float64", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")

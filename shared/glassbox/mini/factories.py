@@ -133,7 +133,7 @@ def _nested_shape(data: Any) -> tuple[int, ...]:
 def _flatten(data: Any, shape: tuple[int, ...], depth: int, flat: list[Any]) -> None:
     if depth == len(shape):
         if isinstance(data, list | tuple):
-            raise ValueError(f"expected a number at depth {depth} (got a list): make all rows equally deep")
+            raise TypeError(f"expected a number at depth {depth}, got a list: make all rows equally deep")
         value = data.item() if isinstance(data, Tensor) else data
         if value is None:
             raise RuntimeError("Could not infer dtype of NoneType")

@@ -261,12 +261,9 @@ def storage_strip(
             lines.append([])
             cx = x
         lines[-1].append((cx, w_here, position))
-        if position is None:
-            parts.append("")
         cx += w_here + GAP
     cy, right = y, x
     k = 0
-    lane_h = 11.0
     for line in lines:
         top = cy + (14 if numbered else 0)
         for cx, w_here, position in line:
@@ -280,14 +277,15 @@ def storage_strip(
                     parts.append(text(cx + w_here / 2, cy + 8, position, "m", "middle", 11))
                 parts.append(cell(cx, top, w_here, content(position), f"u c{position} {paint(position)}"))
                 if counts is not None and counts[position] > 1:
-                    parts.append(_badge(cx + w_here, top, f"×{counts[position]}"))
+                    parts.append(_badge(cx + w_here, top + CELL - 4, f"×{counts[position]}"))
             right = max(right, cx + w_here)
             k += 1
         ly = top + CELL + 7
         for name, cls, touches in lanes:
-            parts.append(text(x - 8, ly + 7, name, "", "end", 11))
-            parts.append(_lane(line, ly, cls, touches))
-            ly += lane_h + 3
+            lane = _lane(line, ly, cls, touches)
+            if lane:
+                parts.append(text(x - 8, ly + 7, name, "", "end", 11) + lane)
+                ly += 14
         cy = ly + 3
     return Block("".join(parts), right - x, cy - 10 - y)
 

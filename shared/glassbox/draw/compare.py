@@ -1,4 +1,4 @@
-"""Comparison: input, expected and yours side by side, with what differs marked (PyTorch has no part for it)."""
+"""Comparison: input, expected and yours side by side, what differs marked (PyTorch has no part for it)."""
 
 from __future__ import annotations
 

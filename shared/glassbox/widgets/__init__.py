@@ -1,7 +1,6 @@
-"""Widgets: thin shells over `glassbox.draw` and Python models that own the semantics (PyTorch has none of
-these).
-"""
+"""Widgets: thin shells over `glassbox.draw`, with Python models that own the meaning (PyTorch has none)."""
 
 from .predict import Predict, predict
+from .stride_explorer import StrideExplorer
 
-__all__ = ["Predict", "predict"]
+__all__ = ["Predict", "StrideExplorer", "predict"]

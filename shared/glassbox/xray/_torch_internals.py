@@ -1,0 +1,81 @@
+"""The private parts of PyTorch that the instruments need, each behind one function (torch/_C,
+torch/_subclasses).
+
+Whatever a PyTorch version lacks raises `TorchInternalsError` with one sentence; nothing else in the package
+touches a private name of torch.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+class TorchInternalsError(RuntimeError):
+    """The installed PyTorch has no such internal; the message says which and since when it was relied on."""
+
+
+def _missing(what: str) -> TorchInternalsError:
+    version = getattr(sys.modules.get("torch"), "__version__", "unknown")
+    return TorchInternalsError(
+        f"PyTorch {version} has no {what}, which this instrument reads; it was tried with torch 2.14."
+    )
+
+
+def storage_identity(storage: Any) -> int:
+    """The address of the StorageImpl behind a torch.UntypedStorage: equal exactly for the same storage.
+
+    Unlike data_ptr() it also tells empty, meta and fake storages apart.
+    """
+    try:
+        return int(storage._cdata)
+    except AttributeError:
+        raise _missing("UntypedStorage._cdata") from None
+
+
+def storage_use_count(storage: Any) -> int:
+    """The StorageImpl's own reference count, which counts the wrapper that was passed in as well."""
+    import torch
+
+    try:
+        count = torch._C._storage_Use_Count
+    except AttributeError:
+        raise _missing("torch._C._storage_Use_Count") from None
+    return int(count(storage_identity(storage)))
+
+
+def is_fake(tensor: Any) -> bool:
+    """True for a FakeTensor, which has metadata and no data; asking it for a data pointer only warns."""
+    module = sys.modules.get("torch._subclasses.fake_tensor")
+    if module is None:
+        return False
+    try:
+        return isinstance(tensor, module.FakeTensor)
+    except AttributeError:
+        raise _missing("torch._subclasses.fake_tensor.FakeTensor") from None
+
+
+def version_of(tensor: Any) -> int | None:
+    """The version counter; None for an inference tensor, which has none."""
+    try:
+        return int(tensor._version)
+    except RuntimeError:
+        return None
+    except AttributeError:
+        raise _missing("Tensor._version") from None
+
+
+def base_of(tensor: Any) -> Any:
+    """The tensor that this one is a view of, or None."""
+    try:
+        return tensor._base
+    except AttributeError:
+        raise _missing("Tensor._base") from None
+
+
+def is_view(tensor: Any) -> bool:
+    """Whether the tensor is a view of another one, without making a Python object for that other one."""
+    try:
+        return bool(tensor._is_view())
+    except AttributeError:
+        raise _missing("Tensor._is_view") from None

@@ -510,6 +510,8 @@ def test(args: Sequence[str], environment: Environment) -> int:
     parser = OneLine(prog="course.py test", description=COMMANDS["test"], allow_abbrev=False)
     parser.add_argument("--torch-index", metavar="URL", help="package index to take torch from (kept)")
     options, rest = parser.parse_known_args(args)
+    if not (environment.root / "tests").is_dir():
+        raise CourseError("this is a student's copy, which has no tests: see lab, doctor and grade")
     environment.prepare(frozenset({"course", "test"}), options.torch_index)
     failed = []
     for name, argv in checks(rest, environment):
@@ -556,8 +558,7 @@ def doctor(args: Sequence[str], environment: Environment) -> int:
 
 def hand_on(command: str, args: Sequence[str], environment: Environment) -> int:
     environment.prepare(frozenset({"course"}))
-    module = "autograder.bundle" if command == "bundle" else "autograder"
-    argv = [str(environment.python), "-m", module, *([] if command == "bundle" else [command]), *args]
+    argv = [str(environment.python), "-m", "autograder", command, *args]
     return hand_over(argv, environment.variables())
 
 

@@ -1,6 +1,7 @@
 """The commands of course.py: what each starts, and with which exit code it ends."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -109,6 +110,13 @@ def test_what_test_runs(env: Ready, args: tuple[str, ...]) -> None:
     assert [argv[1:] for _, argv in found] == ROWS[args]
 
 
+def test_a_students_copy_has_no_tests_and_says_so(env: Ready, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(env.root / "tests")
+    assert course.main(["test"], env) == 2
+    assert capsys.readouterr().err.startswith("course.py: this is a student's copy")
+    assert env.asked == []
+
+
 def test_browser_tests_get_a_pytest_of_their_own(env: Ready) -> None:
     # In two parts, or this file would count as one of them.
     (env.root / "tests" / "one" / "test_a.py").write_text("pytestmark = pytest.mark." + "browser\n")
@@ -176,7 +184,7 @@ HANDED = {
     ("labs",): ["-m", "autograder", "labs"],
     ("reset", "lab1_storage"): ["-m", "autograder", "reset", "lab1_storage"],
     ("nbgrader", "--help"): ["-m", "autograder", "nbgrader", "--help"],
-    ("bundle", "a.zip"): ["-m", "autograder.bundle", "a.zip"],
+    ("bundle", "a.zip"): ["-m", "autograder", "bundle", "a.zip"],
 }
 
 

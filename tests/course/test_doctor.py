@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from glassbox import doctor as module
 from glassbox.doctor import CHECKS, Finding, Lacking, Report, doctor, findings
 

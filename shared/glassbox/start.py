@@ -144,10 +144,13 @@ def _points(value: Any) -> float:
 
 
 def _written(said: Mapping[str, Any]) -> str:
-    written = said.get("written") or {}
-    if written.get("score") is not None:
-        return f"{_points(written['score']):g} of {_points(written['max_score']):g} points"
-    return "marked by hand" if written else ""
+    """The questions answered in words: a person marks them, so they are counted apart from the points."""
+    answered = [bool(item["answered"]) for item in said.get("written", [])]
+    if not answered:
+        return ""
+    if all(answered):
+        return "written, marked by hand"
+    return "not written yet" if len(answered) == 1 else f"{sum(answered)} of {len(answered)} written"
 
 
 @dataclass(frozen=True, slots=True)

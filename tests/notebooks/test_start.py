@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from glassbox import start
 
 
@@ -31,7 +32,7 @@ RESULT = {
     "max_score": 100,
     "time": "2026-01-02 10:00",
     "tasks": [{"id": "lab1.expand", "title": "Expand", "score": 7, "max_score": 7}],
-    "written": {"score": None, "max_score": 5},
+    "written": [{"id": "written_view_or_reshape", "max_score": 5, "answered": True}],
 }
 
 
@@ -56,15 +57,24 @@ def test_a_graded_lab_tells_its_points_and_fills_its_branch(course: Path) -> Non
     progress = start.progress(course)
     assert progress["lab1_storage"].state == "72.5 of 100 points"
     assert progress.branches() == {"storage": 0.725}
-    assert progress.rows()[0]["written answer"] == "marked by hand"
+    assert progress.rows()[0]["written answer"] == "written, marked by hand"
     assert "2026-01-02" in str(progress) and "72.5 of 100" in progress._repr_html_()
 
 
-def test_a_marked_written_answer_is_counted_apart(course: Path) -> None:
-    grade(course, RESULT | {"written": {"score": 4, "max_score": 5}})
-    progress = start.progress(course)
-    assert progress["lab1_storage"].written == "4 of 5 points"
-    assert progress["lab1_storage"].score == 72.5
+@pytest.mark.parametrize(
+    ("answered", "words"),
+    [
+        ([], ""),
+        ([True], "written, marked by hand"),
+        ([False], "not written yet"),
+        ([True, False], "1 of 2 written"),
+    ],
+)
+def test_written_answers_are_counted_apart(course: Path, answered: list[bool], words: str) -> None:
+    grade(course, RESULT | {"written": [{"id": "w", "max_score": 5, "answered": a} for a in answered]})
+    result = start.progress(course)["lab1_storage"]
+    assert result.written == words
+    assert result.score == 72.5 and result.max_score == 100
 
 
 @pytest.mark.parametrize(
@@ -78,6 +88,7 @@ def test_a_marked_written_answer_is_counted_apart(course: Path) -> None:
         RESULT | {"score": None},
         RESULT | {"max_score": True},
         RESULT | {"score": -1},
+        RESULT | {"written": 5},
         json.dumps(RESULT).replace("72.5", "NaN"),
     ],
 )

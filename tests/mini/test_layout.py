@@ -167,8 +167,11 @@ def test_expand_refuses_what_is_no_repetition(size: tuple[int, ...]) -> None:
 
 def test_expand_to_a_negative_size_is_refused_where_torch_lets_it_through() -> None:
     assert torch.zeros(0, 1).expand(0, -2).shape == (0, -2)
+    assert torch.zeros(()).expand(0, -1).shape == (0, -1)
     with pytest.raises(RuntimeError, match=r"-2"):
         layout.expand((0, 1), (1, 1), (0, -2))
+    with pytest.raises(RuntimeError, match="write its size"):
+        layout.expand((), (), (0, -1))
 
 
 @pytest.mark.parametrize(

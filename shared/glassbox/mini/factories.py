@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from .c10 import dtype as dtypes
-from .c10 import layout
+from .c10 import geometry
 from .c10.device import CPU
 from .c10.device import device as Device  # noqa: N812
 from .c10.dtype import dtype as DType  # noqa: N812
 from .c10.storage import Storage
-from .c10.tensor_impl import contiguous_strides
 from .tensor import Sizes, Tensor, _sizes
 
 
@@ -39,7 +38,7 @@ def full(size: Sequence[int], fill_value: Any, dtype: DType | None = None, devic
 
 def empty_like(other: Tensor, dtype: DType | None = None) -> Tensor:
     """An unset tensor with the shape, dtype, and order of dimensions in memory of `other`."""
-    stride = layout.dense_strides(other._shape, other._stride)
+    stride = geometry.dense_strides(other._shape, other._stride)
     return Tensor.allocate(other._shape, stride, other._dtype if dtype is None else dtype, other._device)
 
 
@@ -104,7 +103,7 @@ def _empty(name: str, size: tuple[Any, ...], dtype: DType | None, device: Any) -
         raise RuntimeError(f"{name}: Dimension size must be non-negative, got {list(shape)}")
     where = CPU if device is None else Device(device)
     return Tensor.allocate(
-        shape, contiguous_strides(shape), dtypes.float32 if dtype is None else dtype, where
+        shape, geometry.contiguous_strides(shape), dtypes.float32 if dtype is None else dtype, where
     )
 
 
@@ -117,7 +116,7 @@ def _filled(fresh: Tensor, value: Any) -> Tensor:
 
 def _adopt(array: np.ndarray, dtype: DType) -> Tensor:
     shape = array.shape
-    return Tensor(Storage(array), shape, contiguous_strides(shape), 0, dtype, CPU, [0])
+    return Tensor(Storage(array), shape, geometry.contiguous_strides(shape), 0, dtype, CPU, [0])
 
 
 def _nested_shape(data: Any) -> tuple[int, ...]:

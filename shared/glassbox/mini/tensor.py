@@ -9,13 +9,13 @@ import numpy as np
 
 from .aten import copy as copies
 from .aten import indexing, view_ops
-from .c10 import layout
+from .c10 import geometry, layout
 from .c10.device import device as Device  # noqa: N812
 from .c10.dtype import bfloat16, bfloat16_to_float32, float64, of_scalar
 from .c10.dtype import dtype as DType  # noqa: N812
 from .c10.size import Size
 from .c10.storage import Storage
-from .c10.tensor_impl import TensorImpl, is_contiguous
+from .c10.tensor_impl import TensorImpl
 from .tensor_str import tensor_str
 
 Sizes = int | Sequence[int]
@@ -76,7 +76,7 @@ class Tensor(TensorImpl):
         return self._dtype.is_floating_point
 
     def is_contiguous(self) -> bool:
-        return is_contiguous(self._shape, self._stride)
+        return geometry.is_contiguous(self._shape, self._stride)
 
     def data_ptr(self) -> int:
         """Address of the first element; 0 for an empty tensor."""
@@ -162,7 +162,9 @@ class Tensor(TensorImpl):
     def as_strided(
         self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
     ) -> "Tensor":
-        return view_ops.as_strided(self, tuple(size), tuple(stride), storage_offset)
+        return view_ops.as_strided(
+            self, _sizes("as_strided", (size,)), _sizes("as_strided", (stride,)), storage_offset
+        )
 
     def split(self, split_size: int | Sequence[int], dim: int = 0) -> tuple["Tensor", ...]:
         return view_ops.split(self, split_size, dim)

@@ -4,11 +4,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..c10 import layout
+from ..c10 import geometry, layout
 from ..c10.device import device as Device  # noqa: N812
 from ..c10.dtype import bfloat16, convert, float32_to_bfloat16, to_element
 from ..c10.dtype import dtype as DType  # noqa: N812
-from ..c10.tensor_impl import TensorImpl, contiguous_strides, is_contiguous
+from ..c10.tensor_impl import TensorImpl
 
 T = TypeVar("T", bound=TensorImpl)
 
@@ -22,19 +22,19 @@ def fresh_copy(self: T, stride: layout.Ints, dtype: DType) -> T:
 
 def clone(self: T) -> T:
     """A copy, always; it keeps the order of the dimensions in memory (preserve_format)."""
-    return fresh_copy(self, layout.dense_strides(self._shape, self._stride), self._dtype)
+    return fresh_copy(self, geometry.dense_strides(self._shape, self._stride), self._dtype)
 
 
 def contiguous(self: T) -> T:
     """`self` if it is contiguous already, else a copy that is."""
-    if is_contiguous(self._shape, self._stride):
+    if geometry.is_contiguous(self._shape, self._stride):
         return self
-    return fresh_copy(self, contiguous_strides(self._shape), self._dtype)
+    return fresh_copy(self, geometry.contiguous_strides(self._shape), self._dtype)
 
 
 def reshape(self: T, size: tuple[int, ...]) -> T:
     """A view where strides allow it, else a copy with contiguous strides."""
-    full, stride, copies = layout.reshape(self._shape, self._stride, size)
+    full, stride, copies = geometry.reshape(self._shape, self._stride, size)
     if not copies:
         return self.alias(full, stride, self._offset)
     owner = np.array(self.strided_array(), order="C").reshape(full)
@@ -45,7 +45,7 @@ def to(self: T, dtype: DType, device: Device, copy: bool) -> T:
     """`self` if dtype and device are right already and no copy is asked for, else a converted copy."""
     if dtype is self._dtype and device == self._device and not copy:
         return self
-    return fresh_copy(self, layout.dense_strides(self._shape, self._stride), dtype)
+    return fresh_copy(self, geometry.dense_strides(self._shape, self._stride), dtype)
 
 
 def scalar_tensor(self: T, value: Any, dtype: DType) -> T:
@@ -89,7 +89,7 @@ def copy_(self: T, src: TensorImpl) -> T:
         raise RuntimeError(
             f"output with shape {list(self._shape)} doesn't match the broadcast shape {list(src._shape)}"
         )
-    layout.expand(src._shape, src._stride, self._shape)
+    geometry.expand(src._shape, src._stride, self._shape)
     self.strided_array()[...] = convert(src.strided_array(), src._dtype, self._dtype)
     self.bump_version()
     return self

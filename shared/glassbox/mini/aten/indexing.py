@@ -3,7 +3,7 @@
 import operator
 from typing import Any, TypeVar
 
-from ..c10 import layout
+from ..c10 import geometry
 from ..c10.tensor_impl import TensorImpl
 
 T = TypeVar("T", bound=TensorImpl)
@@ -26,15 +26,15 @@ def index(self: T, key: Any) -> T:
     dim = 0
     for item in items:
         if item is None:
-            shape, stride = layout.unsqueeze(shape, stride, dim)
+            shape, stride = geometry.unsqueeze(shape, stride, dim)
             dim += 1
         elif item is Ellipsis:
             dim += left_out
         elif isinstance(item, slice):
-            shape, stride, offset = layout.slice_view(shape, stride, offset, dim, *_bounds(item))
+            shape, stride, offset = geometry.slice_view(shape, stride, offset, dim, *_bounds(item))
             dim += 1
         else:
-            shape, stride, offset = layout.select(shape, stride, offset, dim, operator.index(item))
+            shape, stride, offset = geometry.select(shape, stride, offset, dim, operator.index(item))
     return self.alias(shape, stride, offset)
 
 

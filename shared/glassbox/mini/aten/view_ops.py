@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from ..c10 import layout
+from ..c10 import geometry, layout
 from ..c10.tensor_impl import TensorImpl
 
 T = TypeVar("T", bound=TensorImpl)
@@ -11,13 +11,13 @@ T = TypeVar("T", bound=TensorImpl)
 
 def permute(self: T, dims: Sequence[int]) -> T:
     """The dimensions in another order."""
-    shape, stride = layout.permute(self._shape, self._stride, tuple(dims))
+    shape, stride = geometry.permute(self._shape, self._stride, tuple(dims))
     return self.alias(shape, stride, self._offset)
 
 
 def transpose(self: T, dim0: int, dim1: int) -> T:
     """Two dimensions exchanged."""
-    shape, stride = layout.transpose(self._shape, self._stride, dim0, dim1)
+    shape, stride = geometry.transpose(self._shape, self._stride, dim0, dim1)
     return self.alias(shape, stride, self._offset)
 
 
@@ -41,8 +41,7 @@ def movedim(self: T, source: Sequence[int], destination: Sequence[int]) -> T:
 
 def view(self: T, size: Sequence[int]) -> T:
     """The same elements in the same order in another shape; RuntimeError where no strides can say so."""
-    full = layout.infer_size(size, layout.numel(self._shape))
-    stride = layout.view_strides(self._shape, self._stride, full)
+    full, stride = geometry.view(self._shape, self._stride, tuple(size))
     if stride is None:
         raise RuntimeError(
             f"view: size {list(size)} is not compatible with size {list(self._shape)} and stride "
@@ -53,33 +52,30 @@ def view(self: T, size: Sequence[int]) -> T:
 
 def expand(self: T, size: Sequence[int]) -> T:
     """Dimensions of size 1 repeated with stride 0, new ones added in front."""
-    size = tuple(size)
-    stride = layout.expand(self._shape, self._stride, size)
-    new = len(size) - len(self._shape)
-    full = tuple(self._shape[dim - new] if n == -1 else n for dim, n in enumerate(size))
+    full, stride = geometry.expand(self._shape, self._stride, tuple(size))
     return self.alias(full, stride, self._offset)
 
 
-def squeeze(self: T, dims: Sequence[int] | None) -> T:
+def squeeze(self: T, dims: tuple[int, ...] | None) -> T:
     """Without dimensions of size 1."""
-    shape, stride = layout.squeeze(self._shape, self._stride, dims)
+    shape, stride = geometry.squeeze(self._shape, self._stride, dims)
     return self.alias(shape, stride, self._offset)
 
 
 def unsqueeze(self: T, dim: int) -> T:
     """With a dimension of size 1 more."""
-    shape, stride = layout.unsqueeze(self._shape, self._stride, dim)
+    shape, stride = geometry.unsqueeze(self._shape, self._stride, dim)
     return self.alias(shape, stride, self._offset)
 
 
 def select(self: T, dim: int, index: int) -> T:
     """One index along a dimension, which disappears."""
-    return self.alias(*layout.select(self._shape, self._stride, self._offset, dim, index))
+    return self.alias(*geometry.select(self._shape, self._stride, self._offset, dim, index))
 
 
 def slice_dim(self: T, dim: int, start: int | None, stop: int | None, step: int | None) -> T:
     """A range of indices along a dimension."""
-    return self.alias(*layout.slice_view(self._shape, self._stride, self._offset, dim, start, stop, step))
+    return self.alias(*geometry.slice_view(self._shape, self._stride, self._offset, dim, start, stop, step))
 
 
 def narrow(self: T, dim: int, start: int, length: int) -> T:

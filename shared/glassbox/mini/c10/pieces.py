@@ -65,7 +65,7 @@ def piece(returns: Clean | None = None) -> Callable[[F], F]:
 
 def cached(function: F) -> F:
     """functools.lru_cache for results that depend on pieces: emptied whenever a piece is swapped."""
-    wrapped = functools.lru_cache(maxsize=4096)(function)
+    wrapped = functools.lru_cache(maxsize=4096, typed=True)(function)
     _caches.append(wrapped.cache_clear)
     return wrapped  # type: ignore[return-value]
 

@@ -4,7 +4,7 @@ from typing import Self
 
 import numpy as np
 
-from . import layout, pieces
+from . import geometry, layout
 from .device import device as Device  # noqa: N812
 from .dtype import dtype as DType  # noqa: N812
 from .storage import Storage
@@ -88,7 +88,7 @@ class TensorImpl:
                     self._dtype.numpy,
                     self._storage.owner,
                     self._offset * itemsize,
-                    _byte_strides(self._stride, itemsize),
+                    geometry.byte_strides(self._stride, itemsize),
                 )
             except (ValueError, TypeError) as problem:
                 # Only a replaced piece can get here: the framework's own never leave the storage.
@@ -102,20 +102,3 @@ class TensorImpl:
     def bump_version(self) -> None:
         """Count one in-place change, seen by every view."""
         self._version_counter[0] += 1
-
-
-@pieces.cached
-def contiguous_strides(shape: Ints) -> Ints:
-    """layout.contiguous_strides, kept."""
-    return layout.contiguous_strides(shape)
-
-
-@pieces.cached
-def is_contiguous(shape: Ints, stride: Ints) -> bool:
-    """layout.is_contiguous, kept."""
-    return layout.is_contiguous(shape, stride)
-
-
-@pieces.cached
-def _byte_strides(stride: Ints, itemsize: int) -> Ints:
-    return tuple(step * itemsize for step in stride)

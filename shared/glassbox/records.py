@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 Rows = list[dict[str, Any]]
+_CELL = "background:none;padding:0;white-space:nowrap"
 
 
 def markdown_table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -35,7 +36,7 @@ def html_table(rows: Sequence[Mapping[str, Any]], caption: str = "") -> str:
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td style="text-align:left"><code>{html.escape(_plain(r.get(c, "")))}</code></td>'
+            f'<td style="text-align:left"><code style="{_CELL}">{html.escape(_plain(r.get(c, "")))}</code></td>'
             for c in columns
         )
         + "</tr>"

@@ -64,6 +64,12 @@ function render({ model, el }) {
 
   const ready = () => { commit.disabled = read() === ""; };
   form.addEventListener("input", ready);
+  // inside a notebook the browser does not always submit on Enter by itself
+  form.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.target === commit) return;
+    event.preventDefault();
+    form.requestSubmit();
+  });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (read() === "" || model.get("done")) return;

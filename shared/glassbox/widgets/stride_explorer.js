@@ -50,7 +50,7 @@ function render({ model, el }) {
   const cells = model.get("cells");
   const limits = model.get("limits");
   const size = cells.length;
-  let layout, addresses, positions, readers, active, tensorCells, storageCells;
+  let layout, addresses, positions, readers, active, tensorCells, storageCells, inputs, built;
 
   const root = make("div", { class: "gb-widget gb-explorer" });
   // JupyterLab would take the arrow keys for moving between notebook cells
@@ -149,50 +149,65 @@ function render({ model, el }) {
     return model.get("ops").find(same)?.label;
   }
 
+  const valueOf = (field, k) => (field === "offset" ? layout.offset : layout[field][k]);
+  const minimum = (field) => (field === "shape" ? 1 : 0);
+
+  function tried(field, k, wanted) {
+    const next = { shape: [...layout.shape], stride: [...layout.stride], offset: layout.offset };
+    if (field === "offset") next.offset = wanted;
+    else next[field][k] = wanted;
+    return next;
+  }
+
   function number(field, k) {
-    const value = field === "offset" ? layout.offset : layout[field][k];
-    const max = bound(layout, field, k, size, limits);
-    const min = field === "shape" ? 1 : 0;
     const what = field === "offset" ? "offset" : `${field === "shape" ? "size" : "stride"} of dimension ${k}`;
-    const input = make("input", { type: "number", min: String(min), max: String(max), step: "1", value: String(value), "aria-label": what });
-    input.dataset.field = `${field}${k ?? ""}`;
-    input.addEventListener("change", () => {
+    const input = make("input", { type: "number", step: "1", "aria-label": what });
+    const refuse = (reason) => {
+      refusal.textContent = reason;
+      input.setAttribute("aria-invalid", String(reason !== ""));
+    };
+    input.addEventListener("input", () => {
       const wanted = input.valueAsNumber;
-      if (!Number.isInteger(wanted) || wanted < min || wanted > max) {
-        refusal.textContent = why(field, k, wanted, min, max);
-        input.value = String(value);
+      const max = bound(layout, field, k, size, limits);
+      if (!Number.isInteger(wanted) || wanted < minimum(field) || wanted > max) {
+        refuse(input.value === "" ? "" : why(field, k, wanted, max));
         return;
       }
-      const next = { shape: [...layout.shape], stride: [...layout.stride], offset: layout.offset };
-      if (field === "offset") next.offset = wanted;
-      else next[field][k] = wanted;
+      refuse("");
+      const next = tried(field, k, wanted);
       change(next, named(next));
-      fields.querySelector(`[data-field="${input.dataset.field}"]`)?.focus();
     });
+    const settle = () => {
+      input.value = String(valueOf(field, k));
+      input.setAttribute("aria-invalid", "false");
+    };
+    input.addEventListener("blur", settle);
+    input.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === "Escape") settle(); });
+    inputs.push({ input, field, k });
     return input;
   }
 
-  function why(field, k, wanted, min, max) {
+  function why(field, k, wanted, max) {
     if (!Number.isInteger(wanted)) return "That is not a whole number.";
     const what = field === "offset" ? "The offset" : field === "shape" ? `Size ${k}` : `Stride ${k}`;
-    if (wanted < min) {
-      return field === "shape" ? `${what} must be at least 1 here.` : `${what} cannot be negative: PyTorch has no negative strides or offsets.`;
+    if (wanted < minimum(field)) {
+      return field === "shape" ? `${what} must be at least 1 here.` : `${what} cannot be negative in PyTorch.`;
     }
-    const trial = { shape: [...layout.shape], stride: [...layout.stride], offset: layout.offset };
-    if (field === "offset") trial.offset = wanted;
-    else trial[field][k] = wanted;
+    const trial = tried(field, k, wanted);
     const last = trial.offset + reach(trial.shape, trial.stride);
     return last >= size
       ? `${what} of ${wanted} would reach storage[${last}], but the last element is storage[${size - 1}]; at most ${max} fits.`
       : `${what} of ${wanted} is more than can be drawn; at most ${max} fits.`;
   }
 
-  function drawFields() {
-    const part = (name, field) => {
+  // built once per number of dimensions, so that typing and the buttons keep the focus
+  function buildFields() {
+    inputs = [];
+    const part = (field) => {
       const box = make("span", { class: "gb-tuple gb-mono" }, "(");
       layout.shape.forEach((_, k) => box.append(k ? ", " : "", number(field, k)));
       box.append(layout.shape.length === 1 ? ",)" : ")");
-      return make("div", { class: "gb-field", role: "group", "aria-label": name }, make("span", {}, name), box);
+      return make("div", { class: "gb-field", role: "group", "aria-label": field }, make("span", {}, field), box);
     };
     const offset = make("label", { class: "gb-field" }, make("span", {}, "offset"), number("offset"));
     const more = make("button", { type: "button", title: "a new first dimension of size 1, as unsqueeze(0)" }, "+ dim");
@@ -208,7 +223,19 @@ function render({ model, el }) {
       const next = { shape: layout.shape.slice(1), stride: layout.stride.slice(1), offset: layout.offset };
       change(next, named(next));
     });
-    fields.replaceChildren(part("shape", "shape"), part("stride", "stride"), offset, make("div", { class: "gb-dims" }, more, less));
+    fields.replaceChildren(part("shape"), part("stride"), offset, make("div", { class: "gb-dims" }, more, less));
+  }
+
+  function drawFields() {
+    if (built !== layout.shape.length) {
+      buildFields();
+      built = layout.shape.length;
+    }
+    for (const { input, field, k } of inputs) {
+      input.min = String(minimum(field));
+      input.max = String(bound(layout, field, k, size, limits));
+      if (input.valueAsNumber !== valueOf(field, k)) input.value = String(valueOf(field, k));
+    }
   }
 
   function drawFacts() {

@@ -97,7 +97,7 @@ class StrideExplorer(GlassboxWidget):
         names = [entry["label"] for entry in self.ops]
         if names and proposal["value"] not in (*names, CUSTOM):
             raise traitlets.TraitError(
-                f"StrideExplorer: {proposal['value']!r} is not offered here; choose one of {', '.join(names)}."
+                f"StrideExplorer: {proposal['value']!r} is not offered; choose one of {', '.join(names)}."
             )
         return proposal["value"]
 
@@ -114,10 +114,7 @@ class StrideExplorer(GlassboxWidget):
     @traitlets.validate("selected")
     def _an_index(self, proposal: dict[str, Any]) -> list[int]:
         index = proposal["value"]
-        fits = len(index) == len(self.shape) and all(
-            0 <= i < n for i, n in zip(index, self.shape, strict=True)
-        )
-        if index and not fits:
+        if index and not _is_index(index, self.shape):
             raise traitlets.TraitError(f"StrideExplorer: {index} is no index into shape {tuple(self.shape)}.")
         return index
 
@@ -134,9 +131,7 @@ class StrideExplorer(GlassboxWidget):
         if current is None or (current["shape"], current["stride"], current["offset"]) != layout:
             same = (e["label"] for e in self.ops if (e["shape"], e["stride"], e["offset"]) == layout)
             self.op = next(same, CUSTOM)
-        if self.selected and not all(i < n for i, n in zip(self.selected, self.shape, strict=False)):
-            self.selected = []
-        elif len(self.selected) != len(self.shape):
+        if not _is_index(self.selected, self.shape):
             self.selected = []
         self._measure()
 
@@ -173,10 +168,14 @@ def why_not(shape: Sequence[int], stride: Sequence[int], offset: int, size: int)
     last = offset + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
     if last >= size:
         return (
-            f"shape {tuple(shape)} with stride {tuple(stride)} and offset {offset} would reach storage[{last}], "
-            f"but the last element is storage[{size - 1}]."
+            f"shape {tuple(shape)} with stride {tuple(stride)} and offset {offset} would reach "
+            f"storage[{last}], but the last element is storage[{size - 1}]."
         )
     return ""
+
+
+def _is_index(index: Sequence[int], shape: Sequence[int]) -> bool:
+    return len(index) == len(shape) and all(0 <= i < n for i, n in zip(index, shape, strict=True))
 
 
 def _refuse_large(view: StorageView) -> None:
@@ -186,12 +185,12 @@ def _refuse_large(view: StorageView) -> None:
         )
     if not 0 < view.size <= MAX_CELLS:
         raise ValueError(
-            f"StrideExplorer: the storage of {view.name} has {view.size:,} elements; it shows 1 to {MAX_CELLS}. "
-            f"Pass a small tensor of its own, such as t[:3, :4].clone()."
+            f"StrideExplorer: the storage of {view.name} has {view.size:,} elements; it shows 1 to "
+            f"{MAX_CELLS}. Pass a small tensor of its own, such as t[:3, :4].clone()."
         )
     if any(n < 1 or n > MAX_SIZE for n in view.shape):
         raise ValueError(
-            f"StrideExplorer: {view.name} has shape {view.shape}; it shows sizes from 1 to {MAX_SIZE} in each dimension."
+            f"StrideExplorer: {view.name} has shape {view.shape}; it shows sizes from 1 to {MAX_SIZE}."
         )
 
 
@@ -256,8 +255,12 @@ def _candidates(t: Any, x: str) -> list[tuple[str, Callable[[Any], Any]]]:
         ]
     for size in _factorings(n):
         if size != tuple(t.shape):
-            found.append((f"{x}.view({', '.join(map(str, size))})", lambda t, size=size: t.view(size)))
+            found.append((f"{x}.view({', '.join(map(str, size))})", _viewing(size)))
     return found
+
+
+def _viewing(size: tuple[int, ...]) -> Callable[[Any], Any]:
+    return lambda t: t.view(size)
 
 
 def _factorings(n: int) -> list[tuple[int, ...]]:

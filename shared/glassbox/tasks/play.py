@@ -11,11 +11,11 @@ from .. import mini
 
 @contextmanager
 def running_on(**pieces: Callable[..., Any]) -> Iterator[None]:
-    """`mini.using(...)` for the cells of a lab: a piece that is missing or wrong ends the block with one line, not a traceback.
+    """`mini.using(...)` for the cells of a lab: a missing or wrong piece costs one line, no traceback.
 
     So a lab runs from top to bottom at every stage of the work. ValueError for a name that is no piece.
     """
-    names = " and ".join(pieces)
+    names = ", ".join(pieces)
     with mini.using(**pieces):
         try:
             yield

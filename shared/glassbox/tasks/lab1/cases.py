@@ -1,4 +1,4 @@
-"""What lab 1's cases are made of: layouts that come out of PyTorch's own view ops, and the forms in which answers are compared."""
+"""Lab 1's cases: layouts that come out of PyTorch's own view ops, and the form in which answers meet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .model import Case, Draw
+from ..model import Case, Draw
 
 Ints = tuple[int, ...]
 Layout = tuple[Ints, Ints, int]
@@ -61,7 +61,7 @@ def until(draw: Draw, test: Callable[[Case], bool]) -> Draw:
     return drawn
 
 
-def shape(rng: random.Random, ndim: int | None = None, limit: int = 60) -> Ints:
+def some_sizes(rng: random.Random, ndim: int | None = None, limit: int = 60) -> Ints:
     """Sizes from 2 to 6, at most `limit` elements; 2 to 4 dimensions unless told."""
     ndim = rng.randint(2, 4) if ndim is None else ndim
     while True:
@@ -77,12 +77,12 @@ def _moved(rng: random.Random, x: Any) -> Layout:
 
 def dense(rng: random.Random, ndim: int | None = None) -> Layout:
     """A contiguous tensor somewhere in its storage."""
-    return _moved(rng, blank(shape(rng, ndim)))
+    return _moved(rng, blank(some_sizes(rng, ndim)))
 
 
 def permuted(rng: random.Random, ndim: int | None = None) -> Layout:
     """The dimensions of a contiguous tensor in another order."""
-    x = blank(shape(rng, ndim))
+    x = blank(some_sizes(rng, ndim))
     order = list(range(x.dim()))
     while len(order) > 1 and order == sorted(order):
         rng.shuffle(order)
@@ -91,7 +91,7 @@ def permuted(rng: random.Random, ndim: int | None = None) -> Layout:
 
 def gapped(rng: random.Random, ndim: int | None = None) -> Layout:
     """A block cut out of a larger tensor, so that there are gaps between its rows."""
-    sizes = shape(rng, ndim)
+    sizes = some_sizes(rng, ndim)
     x = blank([size + rng.randint(0, 2) for size in sizes[:-1]] + [sizes[-1] + rng.randint(1, 2)])
     for dim, size in enumerate(sizes):
         x = x.narrow(dim, rng.randint(0, x.size(dim) - size), size)
@@ -99,8 +99,8 @@ def gapped(rng: random.Random, ndim: int | None = None) -> Layout:
 
 
 def stepped(rng: random.Random, ndim: int | None = None) -> Layout:
-    """Every second or third element along some dimensions of a larger tensor, the last one among them at times."""
-    sizes = shape(rng, ndim)
+    """Every second or third element along some dimensions of a larger tensor."""
+    sizes = some_sizes(rng, ndim)
     steps = [rng.randint(1, 3) for _ in sizes]
     steps[rng.randrange(len(steps))] = rng.randint(2, 3)
     x = blank([size * step for size, step in zip(sizes, steps, strict=True)])
@@ -109,14 +109,14 @@ def stepped(rng: random.Random, ndim: int | None = None) -> Layout:
 
 def repeated(rng: random.Random, ndim: int | None = None) -> Layout:
     """A tensor with some dimensions expanded, so that their stride is 0."""
-    sizes = shape(rng, ndim)
+    sizes = some_sizes(rng, ndim)
     again = {rng.randrange(len(sizes)) for _ in range(2)}
     return _moved(rng, blank([1 if dim in again else size for dim, size in enumerate(sizes)]).expand(sizes))
 
 
 def overlapping(rng: random.Random, ndim: int | None = None) -> Layout:
     """Small strides of any kind, so that many indices share a cell."""
-    sizes = shape(rng, ndim)
+    sizes = some_sizes(rng, ndim)
     return sizes, tuple(rng.randint(0, 4) for _ in sizes), rng.randint(1, 19)
 
 
@@ -168,7 +168,7 @@ def no_dim(rng: random.Random, ndim: int) -> int:
 def strides_that_count(sizes: Sequence[int], strides: Any) -> list[int | None]:
     """Strides with None where no element ever uses them: along sizes of 1, and everywhere in an empty tensor.
 
-    PyTorch fills such places by rules that nobody would guess. ValueError unless there is one int for each size.
+    PyTorch fills such places by rules that nobody would guess. ValueError unless there is one int a size.
     """
     if len(strides) != len(sizes) or not all(type(step) is int for step in strides):
         raise ValueError("one int for each dimension")

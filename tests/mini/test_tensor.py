@@ -225,6 +225,7 @@ def test_writing_through_overlap() -> None:
     assert mini.zeros(2, 1).expand(2, 3).fill_(1).tolist() == [[1.0] * 3] * 2
     assert x.tolist() == [0, 1, 2, 3]
     assert x._version == 0
+    assert mini.zeros(0).expand(2, 0).copy_(mini.zeros(0)).tolist() == [[], []]
 
 
 @pytest.mark.parametrize("source", DTYPES)

@@ -16,6 +16,10 @@ DTYPES = ("float32", "float64", "bfloat16", "int64", "int32", "int16", "int8", "
 
 dims = st.integers(-4, 3)
 sizes = st.lists(st.sampled_from([0, 1, 1, 2, 2, 3, 4]), max_size=4)
+# Random sizes alone are empty or tiny too often for layouts to become interesting.
+starts = (
+    st.sampled_from([[4, 6], [2, 3, 4], [3, 1, 4], [2, 1, 6], [6], [1, 4, 1, 3], [3, 1], [2, 0, 3]]) | sizes
+)
 bounds = st.none() | st.integers(-6, 6)
 slices = st.builds(slice, bounds, bounds, st.none() | st.sampled_from([1, 1, 2, 3, 0, -1]))
 index_items = st.one_of(st.integers(-4, 3), slices, slices, st.none(), st.just(Ellipsis))
@@ -188,11 +192,11 @@ def start(shape: list[int], dtype: str) -> tuple[torch.Tensor, mini.Tensor]:
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @given(st.data())
 def test_a_random_program_sees_the_same_tensors(data: st.DataObject) -> None:
-    shape, dtype = data.draw(sizes), data.draw(st.sampled_from(DTYPES))
+    shape, dtype = data.draw(starts), data.draw(st.sampled_from(DTYPES))
     theirs, ours = start(shape, dtype)
     made = [(theirs, ours)]
     program = [f"{dtype} {shape}"]
-    for _ in range(data.draw(st.integers(1, 8))):
+    for _ in range(data.draw(st.sampled_from([3, 6, 8, 1, 12]))):
         at = data.draw(st.integers(max(0, len(made) - 2), len(made) - 1))
         theirs, ours = made[at]
         description, step = data.draw(steps(theirs))

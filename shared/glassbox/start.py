@@ -15,12 +15,12 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any
 
-from .records import Rows, Table, html_table
+from .records import Rows, Table
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One section: its branch on the map, its title, its notebook and its lab (names without a folder)."""
+    """One section: its branch on the map ("" for none), its title, its notebook and its lab (bare names)."""
 
     branch: str
     title: str
@@ -33,7 +33,7 @@ SECTIONS = (
     Section("dispatcher", "Dispatcher", "02_dispatcher", "lab2_dispatcher"),
     Section("autograd", "Autograd", "03_autograd", "lab3_autograd"),
     Section("call_path", "The a + b call path", "04_call_path", "lab4_call_path"),
-    Section("interception", "Interception", "05_interception", "lab5_interception"),
+    Section("", "Interception", "05_interception", "lab5_interception"),
 )
 
 # what it is, the file that `keep` writes, the notebook that makes it
@@ -102,7 +102,7 @@ class Progress(Table):
 
     def branches(self) -> dict[str, float]:
         """Share of each branch's lab, 0..1, for the map."""
-        return {r.branch: r.share for r in self.results}
+        return {r.branch: r.share for r in self.results if r.branch}
 
     def rows(self) -> Rows:
         return [
@@ -155,7 +155,7 @@ def _written(said: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LinkedTable(Table):
-    """A table whose first column may link to a file: `links` holds one path or "" for each row."""
+    """A table with at least one row whose first column may link: `links` has a path or "" per row."""
 
     title: str
     lines: tuple[tuple[tuple[str, str], ...], ...]
@@ -168,12 +168,19 @@ class LinkedTable(Table):
         return self.title
 
     def _repr_html_(self) -> str:
-        shown = html_table(self.rows(), self.title)
-        for row, link in zip(self.rows(), self.links, strict=True):
+        """Words rather than code, so not the records' own table: cells wrap, and the first one may link."""
+        lines = []
+        for line, link in zip(self.lines, self.links, strict=True):
+            texts = [html.escape(text) for _, text in line]
             if link:
-                label = f"<code>{html.escape(str(next(iter(row.values()))))}</code>"
-                shown = shown.replace(label, f'<a href="{html.escape(link)}">{label}</a>', 1)
-        return shown
+                texts[0] = f'<a href="{html.escape(link)}">{texts[0]}</a>'
+            lines.append("".join(f'<td style="text-align:left">{text}</td>' for text in texts))
+        names = "".join(
+            f'<th scope="col" style="text-align:left">{html.escape(n)}</th>' for n, _ in self.lines[0]
+        )
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        label = html.escape(self.title)
+        return f'<table aria-label="{label}"><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def sections(root: Path | None = None) -> LinkedTable:

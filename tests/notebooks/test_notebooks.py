@@ -57,6 +57,8 @@ def test_a_cell_that_asks_is_folded_and_does_nothing_else(notebook: Notebook) ->
         if cell.id in asking:
             assert cell.metadata == {"jupyter": {"source_hidden": True}}, cell.id
             assert len(ast.parse(cell.source).body) == 1 and cell.source.startswith("predict("), cell.id
+            # a folded cell still shows its first line
+            assert "because" not in cell.source.splitlines()[0], cell.id
 
 
 def test_it_holds_no_outputs_and_no_counts(notebook: Notebook) -> None:

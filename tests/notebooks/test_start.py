@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from glassbox import start
+from glassbox import draw, start
+from glassbox.draw.course import BRANCHES
 
 
 @pytest.fixture
@@ -154,6 +155,14 @@ def test_keep_refuses_paths_and_things_without_a_form(course: Path) -> None:
     assert not (course / "results").exists()
 
 
-def test_every_section_has_its_own_notebook_lab_and_branch() -> None:
-    for field in ("notebook", "lab", "branch"):
+def test_every_section_has_its_own_notebook_and_lab() -> None:
+    for field in ("notebook", "lab"):
         assert len({getattr(s, field) for s in start.SECTIONS}) == 5
+
+
+def test_the_map_can_draw_what_progress_gives(course: Path) -> None:
+    for section in start.SECTIONS:
+        (course / "labs" / section.lab).mkdir(exist_ok=True)
+    branches = start.progress(course).branches()
+    assert list(branches) == [branch.key for branch in BRANCHES]
+    assert "Dispatcher" in draw.course_map(branches).text

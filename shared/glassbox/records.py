@@ -33,15 +33,11 @@ def html_table(rows: Sequence[Mapping[str, Any]], caption: str = "") -> str:
         return f"<p>{html.escape(caption or 'nothing to show')}</p>"
     columns = list(rows[0])
     head = "".join(f'<th scope="col" style="text-align:left">{html.escape(c)}</th>' for c in columns)
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f'<td style="text-align:left"><code style="{_CELL}">{html.escape(_plain(r.get(c, "")))}</code></td>'
-            for c in columns
-        )
-        + "</tr>"
-        for r in rows
-    )
+    body = ""
+    for row in rows:
+        texts = [html.escape(_plain(row.get(c, ""))) for c in columns]
+        cells = [f'<td style="text-align:left"><code style="{_CELL}">{t}</code></td>' for t in texts]
+        body += f"<tr>{''.join(cells)}</tr>"
     title = f'<caption style="text-align:left">{html.escape(caption)}</caption>' if caption else ""
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
@@ -258,14 +254,13 @@ class StorageView(Table):
         def reachable(rest: int, k: int) -> bool:
             if k == len(dims):
                 return rest == 0
-            low = sum(min(0, (n - 1) * s) for n, s in dims[k:])
-            high = sum(max(0, (n - 1) * s) for n, s in dims[k:])
-            if not low <= rest <= high:
-                return False
             n, s = dims[k]
-            if k == len(dims) - 1:
-                return rest % s == 0 and 0 <= rest // s < n
-            return any(reachable(rest - i * s, k + 1) for i in range(n))
+            low = sum(min(0, (m - 1) * t) for m, t in dims[k + 1 :])
+            high = sum(max(0, (m - 1) * t) for m, t in dims[k + 1 :])
+            # only these steps leave a rest that the smaller strides can make up
+            first, last = (rest - high, rest - low) if s > 0 else (rest - low, rest - high)
+            steps = range(max(0, -(-first // s)), min(n - 1, last // s) + 1)
+            return any(reachable(rest - i * s, k + 1) for i in steps)
 
         return reachable(position - self.offset, 0)
 

@@ -124,10 +124,9 @@ def tensor_grid(
     axes = _axes(view)
     while len(axes) < 4:
         axes.insert(0, [0])
-    pad = 4 - view.ndim
     label = view.ndim > 2
     w = max(CELL, max(mono_width(cell_text(view, view.address(i)), 13) + 10 for i in shown_indices(view)))
-    outer_dims = max(0, view.ndim - 4)
+    outer = (0,) * (view.ndim - 4)
     parts: list[str] = []
     shown: list[tuple[tuple[int, ...], int]] = []
     left = 20.0
@@ -145,12 +144,12 @@ def tensor_grid(
                 continue
             top = block_y
             if label:
-                lead = [0] * outer_dims + [i for i, d in ((i0, -4), (i1, -3)) if view.ndim >= -d]
+                lead = [*outer] + [i for i, d in ((i0, -4), (i1, -3)) if view.ndim >= -d]
                 parts.append(
                     text(block_x + left, top + 11, f"[{', '.join(map(str, lead))}, :, :]", "m", size=11)
                 )
                 top += 18
-            grid = _grid(view, (i0, i1), axes[-2:], block_x, top, left, w, paint, tip, pad, outer_dims)
+            grid = _grid(view, (*outer, i0, i1), axes[-2:], block_x, top, left, w, paint, tip)
             parts.append(grid.svg)
             shown += grid.shown
             block_x += grid.width + 18
@@ -162,7 +161,7 @@ def tensor_grid(
 
 def _grid(
     view: StorageView,
-    lead: tuple[int, int],
+    lead: tuple[int, ...],
     axes: Sequence[Shown],
     x: float,
     y: float,
@@ -170,8 +169,6 @@ def _grid(
     w: float,
     paint: Callable[[tuple[int, ...], int], str],
     tip: tuple[float, float] | None,
-    pad: int,
-    outer_dims: int,
 ) -> Block:
     parts: list[str] = []
     shown: list[tuple[tuple[int, ...], int]] = []
@@ -192,7 +189,7 @@ def _grid(
                 continue
             if r == 0 and view.ndim:
                 parts.append(text(cx + w / 2, y + 8, j, "m", "middle", 11))
-            index = (*([0] * outer_dims), *((*lead, i, j)[pad:]))
+            index = (*lead, i, j)[-view.ndim :] if view.ndim else ()
             position = view.address(index)
             line = None if tip is None else (tip[0], tip[1], view.formula(index))
             parts.append(
@@ -294,7 +291,7 @@ def _skipped(positions: Shown, k: int) -> str:
     before = positions[k - 1] if k else -1
     after = positions[k + 1]
     assert before is not None and after is not None
-    return f"{after - before - 1} more"
+    return f"{after - before - 1:,} more"
 
 
 def _badge(x: float, y: float, label: str) -> str:

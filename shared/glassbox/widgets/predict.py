@@ -87,8 +87,9 @@ class Predict(GlassboxWidget):
 
     @traitlets.validate("chosen")
     def _keep_first(self, proposal: dict[str, Any]) -> str:
-        allowed = not self.done and (not self.choices or proposal["value"] in self.choices)
-        return proposal["value"] if allowed else self.chosen
+        if self.done or (self.choices and proposal["value"] not in ("", *self.choices)):
+            raise traitlets.TraitError(f"predict: {proposal['value']!r} cannot be committed to (any more).")
+        return proposal["value"]
 
     @traitlets.observe("chosen")
     def _reveal(self, change: dict[str, Any]) -> None:

@@ -8,9 +8,11 @@ as one more holder of it.
 from __future__ import annotations
 
 import gc
+import inspect
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -18,71 +20,90 @@ from ._looking import is_tensor_type
 
 _DEPTH = 3
 _PLACES = 4
+# the frame, a local name and the call itself
+_OWN_REFERENCES = 3
 # a module's parameter is reached as an attribute, whatever dict it lies in
 _REGISTERED = re.compile(r"\._(?:parameters|buffers)\['(\w+)'\]")
 
 
-def places(obj: Any, ignore: Iterable[Any] = ()) -> tuple[str, ...]:
+Scope = tuple[str, dict[str, Any]]
+
+
+@contextmanager
+def running_scopes() -> Iterator[list[Scope]]:
+    """The variables of all running functions of all threads, as (function name, variables), without this
+    package's.
+
+    Up to Python 3.12 asking a frame for its variables leaves a dict in it that would keep them alive until
+    the function returns; these are emptied again, except where somebody else holds one.
+    """
+    frames = _function_frames()
+    scopes = [(frame.f_code.co_name, frame.f_locals) for frame in frames]
+    try:
+        yield scopes
+    finally:
+        scopes.clear()
+        for frame in frames:
+            scope = frame.f_locals
+            if type(scope) is dict and sys.getrefcount(scope) <= _OWN_REFERENCES:
+                scope.clear()
+
+
+def _function_frames() -> list[FrameType]:
+    # a frame that holds itself would keep all variables of its callers alive until the next collection
+    package = __name__.rsplit(".", 1)[0]
+    frames = []
+    for top in sys._current_frames().values():
+        frame: FrameType | None = top
+        while frame is not None:
+            own = str(frame.f_globals.get("__name__", "")).startswith(package)
+            if not own and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+                frames.append(frame)
+            frame = frame.f_back
+    del top, frame
+    return frames
+
+
+def places(obj: Any, scopes: list[Scope], ignore: Iterable[Any] = ()) -> tuple[str, ...]:
     """Names that lead to an object, best effort and at most four: "w", "rows[3]", "Cache.kept", "x in fit()".
 
-    `ignore` are holders of the searcher's own. Names with a leading underscore, such as IPython's output
-    history, come last.
+    `scopes` come from `running_scopes`; `ignore` are holders of the searcher's own. Names with a leading
+    underscore, such as IPython's output history, come last.
     """
-    search = _Search(ignore)
+    search = _Search(scopes, ignore)
     search.walk(obj, "", _DEPTH)
     names = sorted(dict.fromkeys(search.names), key=lambda name: name.startswith("_"))
     return tuple(names[:_PLACES])
 
 
-def is_held(obj: Any, ignore: set[int]) -> bool:
+def is_held(obj: Any, scopes: list[Scope], ignore: set[int]) -> bool:
     """Does anything in Python refer to the object, apart from tensors (a view's base) and the ids in
     `ignore`?
     """
-    for frame in _frames():
-        for value in frame.f_locals.values():
-            if value is obj:
-                return True
+    skip = ignore | {id(scope) for _, scope in scopes}
+    for _, scope in scopes:
+        if _keys(scope, obj):
+            return True
     holders = gc.get_referrers(obj)
     for holder in holders:
-        if (
-            id(holder) not in ignore
-            and not isinstance(holder, FrameType)
-            and not is_tensor_type(type(holder))
-        ):
+        if id(holder) not in skip and not isinstance(holder, FrameType) and not is_tensor_type(type(holder)):
             return True
     return False
-
-
-def _frames() -> list[FrameType]:
-    """The frames of all threads, without this package's own."""
-    package = __name__.rsplit(".", 1)[0]
-    result = []
-    for top in sys._current_frames().values():
-        frame: FrameType | None = top
-        while frame is not None:
-            if not str(frame.f_globals.get("__name__", "")).startswith(package):
-                result.append(frame)
-            frame = frame.f_back
-    return result
 
 
 class _Search:
     """One search: what to pass over, and the names found so far."""
 
-    def __init__(self, ignore: Iterable[Any]) -> None:
-        self.frames = _frames()
+    def __init__(self, scopes: list[Scope], ignore: Iterable[Any]) -> None:
+        self.scopes = scopes
         self.names: list[str] = []
-        self.skip = {id(holder) for holder in ignore}
-        self.skip |= {id(self.frames), id(self.names), id(self.skip), id(self.__dict__)}
-        for frame in self.frames:
-            if frame.f_code.co_name != "<module>":
-                self.skip.add(id(frame.f_locals))
+        self.skip = {id(holder) for holder in ignore} | {id(scope) for _, scope in scopes}
+        self.skip |= {id(scopes), id(self.names), id(self.skip), id(self.__dict__)}
 
     def walk(self, obj: Any, suffix: str, depth: int) -> None:
-        for frame in self.frames:
-            if frame.f_code.co_name != "<module>":
-                for name in _keys(frame.f_locals, obj):
-                    self.names.append(f"{name}{suffix} in {frame.f_code.co_name}()")
+        for function, scope in self.scopes:
+            for name in _keys(scope, obj):
+                self.names.append(f"{name}{suffix} in {function}()")
         if depth == 0 or len(self.names) >= _PLACES:
             return
         holders = gc.get_referrers(obj)

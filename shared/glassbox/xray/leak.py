@@ -12,7 +12,7 @@ from typing import Any
 
 from ..records import Rows, Table, human_bytes
 from ._looking import has_data, identity, is_tensor_type
-from ._places import is_held, places
+from ._places import Scope, is_held, places, running_scopes
 from ._torch_internals import base_of
 
 _SEARCHED = 20
@@ -106,23 +106,24 @@ def leaks(min_ratio: float = 4.0, min_bytes: int = 100_000) -> LeakReport:
             f"leaks: min_ratio is {min_ratio}, but a storage is never smaller than its view; use 1 or more."
         )
     groups = _live_by_storage()
-    suspects: list[tuple[int, int, Any]] = []
-    ignore: list[Any] = [groups, suspects]
-    for storage, tensors in groups.items():
-        total = int(tensors[0].untyped_storage().nbytes())
-        if total < min_bytes:
-            continue
-        held = _held(tensors, groups)
-        ignore += [tensors, held]
-        seen = min(total, sum({_layout(t): _bytes(t) for t in held}.values()))
-        if held and total - seen >= min_bytes and total >= min_ratio * max(1, seen):
-            suspects += [(total, storage, t) for t in held]
-    suspects.sort(key=lambda s: _bytes(s[2]) - s[0])
-    ignore += suspects
-    found = []
-    for k, (total, storage, tensor) in enumerate(suspects):
-        where = places(tensor, ignore) if k < _SEARCHED else ()
-        found.append(_leak(tensor, storage, total, where))
+    with running_scopes() as scopes:
+        suspects: list[tuple[int, int, Any]] = []
+        ignore: list[Any] = [groups, suspects]
+        for storage, tensors in groups.items():
+            total = int(tensors[0].untyped_storage().nbytes())
+            if total < min_bytes:
+                continue
+            held = _held(tensors, scopes, groups)
+            ignore += [tensors, held]
+            seen = min(total, sum({_layout(t): _bytes(t) for t in held}.values()))
+            if held and total - seen >= min_bytes and total >= min_ratio * max(1, seen):
+                suspects += [(total, storage, t) for t in held]
+        suspects.sort(key=lambda s: _bytes(s[2]) - s[0])
+        ignore += suspects
+        found = []
+        for k, (total, storage, tensor) in enumerate(suspects):
+            where = places(tensor, scopes, ignore) if k < _SEARCHED else ()
+            found.append(_leak(tensor, storage, total, where))
     return LeakReport(tuple(found))
 
 
@@ -138,13 +139,13 @@ def _live_by_storage() -> dict[int, list[Any]]:
     return groups
 
 
-def _held(tensors: list[Any], groups: dict[int, list[Any]]) -> list[Any]:
+def _held(tensors: list[Any], scopes: list[Scope], groups: dict[int, list[Any]]) -> list[Any]:
     """Without the tensors that nothing in Python refers to: PyTorch keeps their objects for their views'
     sake.
     """
     bases = {id(base) for base in map(base_of, tensors) if base is not None}
     ignore = {id(groups), id(tensors)}
-    return [t for t in tensors if id(t) not in bases or is_held(t, ignore)]
+    return [t for t in tensors if id(t) not in bases or is_held(t, scopes, ignore)]
 
 
 def _looked_at(tensor: Any) -> bool:

@@ -1,0 +1,119 @@
+"""Facts about small tensors that keep large storages alive."""
+
+import gc
+
+import pytest
+import torch
+
+from glassbox import mini
+from glassbox.xray import leaks, use_count
+
+BOTH = pytest.mark.parametrize("lib", [torch, mini], ids=["torch", "mini"])
+
+keep: dict[str, object] = {}
+
+
+class Cache:
+    pass
+
+
+@pytest.fixture(autouse=True)
+def _clean():
+    keep.clear()
+    gc.collect()
+    yield
+    keep.clear()
+
+
+def mine(report, total=4_000_000):
+    return [leak for leak in report if leak.storage_bytes == total]
+
+
+@BOTH
+def test_a_row_keeps_four_megabytes_alive(lib):
+    """4 kB of 4 MB in zeros(1000, 1000)[:1]."""
+    row = lib.zeros(1000, 1000)[:1]
+    (leak,) = mine(leaks())
+    assert (leak.tensor_bytes, leak.storage_bytes, leak.ratio) == (4000, 4_000_000, 1000)
+    assert leak.shape == tuple(row.shape) == (1, 1000)
+    assert any(place.startswith("row in ") for place in leak.where)
+    assert leak.fix == "row.clone()"
+
+
+@BOTH
+def test_a_clone_cures_it(lib):
+    row = lib.zeros(1000, 1000)[:1].clone()
+    assert mine(leaks()) == []
+    assert row.numel() == 1000
+
+
+@BOTH
+def test_a_slice_beside_its_whole_is_no_leak(lib):
+    whole = lib.zeros(1000, 1000)
+    row = whole[:1]
+    assert mine(leaks()) == []
+    del whole
+    assert len(mine(leaks())) == 1
+    assert row.numel() == 1000
+
+
+def test_places_in_attributes_containers_and_modules():
+    cache = Cache()
+    cache.row = torch.zeros(1000, 1000)[5]
+    keep["rows"] = [None, torch.zeros(1000, 1001)[:, 0]]
+    layer = torch.nn.Module()
+    layer.weight = torch.nn.Parameter(torch.zeros(1000, 1002)[:2])
+    report = leaks()
+    assert mine(report)[0].where == ("Cache.row",)
+    assert mine(report, 4_004_000)[0].where[0].endswith("keep['rows'][1]")
+    assert mine(report, 4_008_000)[0].where == ("Module.weight",)
+
+
+def test_expand_repeats_without_seeing_more():
+    spread = torch.zeros(1000, 1000)[:1].expand(1000, 1000)
+    (leak,) = mine(leaks())
+    assert leak.tensor_bytes == 4000
+    assert spread.shape == (1000, 1000)
+
+
+def test_views_that_cover_the_storage_together_are_no_leak():
+    top, bottom = torch.zeros(1000, 1000).split(500)
+    assert mine(leaks()) == []
+    assert top.shape == bottom.shape
+
+
+def test_thresholds():
+    row = torch.zeros(1000, 1000)[:1]
+    assert mine(leaks(min_bytes=4_000_000)) == []
+    assert mine(leaks(min_ratio=1001)) == []
+    assert len(mine(leaks(min_ratio=1000))) == 1
+    assert row.numel() == 1000
+    with pytest.raises(ValueError, match="use 1 or more"):
+        leaks(min_ratio=0.5)
+
+
+def test_a_report_counts_what_nobody_sees():
+    rows = list(torch.zeros(1000, 1000)[:2].unbind())
+    report = leaks()
+    assert len(mine(report)) == 2
+    alone = type(report)(tuple(mine(report)))
+    assert alone.wasted() == 4_000_000 - 2 * 4000
+    assert alone.caption() == "2 tensors keep 3.99 MB alive that nobody sees"
+    assert len(alone.rows()) == 2
+    assert rows[0].numel() == 1000
+
+
+def test_looking_keeps_nothing_alive():
+    whole = torch.zeros(1000, 1003)
+    row = whole[:1]
+    report = leaks()
+    del whole
+    assert mine(report, 4_012_000) == []
+    assert use_count(row) == 3
+    mine_before = locals()
+    assert leaks() is not None
+    assert mine_before["row"] is row
+
+
+def test_an_empty_report_says_so():
+    assert str(type(leaks())(())) == "no small tensor keeps a large storage alive"

@@ -1,0 +1,215 @@
+"""Facts about storages, measured on torch and on the mini-framework by the same instruments."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from glassbox import mini
+from glassbox.records import StorageView
+from glassbox.xray import TorchInternalsError, _torch_internals, storage_map, use_count, view_of
+
+BOTH = pytest.mark.parametrize("lib", [torch, mini], ids=["torch", "mini"])
+
+
+def grid(lib):
+    return lib.arange(12, dtype=lib.float32).view(3, 4)
+
+
+@BOTH
+def test_view_of_reads_the_metadata(lib):
+    view = view_of(grid(lib)[1:, :2], "part")
+    assert (view.name, view.shape, view.stride, view.offset) == ("part", (2, 2), (4, 1), 4)
+    assert (view.dtype, view.itemsize, view.device, view.nbytes) == ("float32", 4, "cpu", 48)
+    assert view.base
+    assert view.values == tuple(float(i) for i in range(12))
+
+
+@BOTH
+def test_data_ptr_moves_with_the_offset(lib):
+    a = grid(lib)
+    whole, part = view_of(a), view_of(a[1:])
+    assert part.data_ptr - whole.data_ptr == 16
+    assert part.storage == whole.storage
+
+
+@BOTH
+def test_version_counts_changes_in_place(lib):
+    a = grid(lib)
+    before = view_of(a).version
+    a[0, 0] = 7.0
+    assert view_of(a).version == before + 1
+    assert view_of(a.T).version == before + 1
+
+
+@BOTH
+def test_values_only_for_small_storages(lib):
+    assert view_of(lib.zeros(64)).values == (0.0,) * 64
+    assert view_of(lib.zeros(65)).values is None
+    assert view_of(lib.zeros(4), values=3).values is None
+
+
+@BOTH
+def test_looking_keeps_no_reference(lib):
+    a = lib.zeros(12)
+    view = view_of(a)
+    assert isinstance(view, StorageView)
+    assert use_count(a) == 2
+
+
+@BOTH
+def test_use_count_of_the_storage_chapter(lib):
+    """2 for a lone tensor; 5 for A, A.T and A[1:, :2] over an arange that `_base` keeps."""
+    assert use_count(lib.zeros(12)) == 2
+    a = grid(lib)
+    views = [a.T, a[1:, :2]]
+    assert use_count(a) == 5
+    del views
+    assert use_count(a) == 3
+
+
+@BOTH
+def test_map_of_the_storage_chapter(lib):
+    A = grid(lib)  # noqa: N806
+    found = storage_map(A, A.T, A[1:, :2], copy=A.clone())
+    assert [v.name for v in found.views] == ["A", "A.T", "A[1:, :2]", "copy"]
+    assert [len(group) for group in found.groups()] == [3, 1]
+    assert found.same_storage("A", "A.T", "A[1:, :2]")
+    assert not found.same_storage("A", "copy")
+    assert found.shared_bytes("A", "A.T") == 48
+    assert found.shared_bytes("A.T", "A[1:, :2]") == 16
+    assert found.shared_bytes("A", "copy") == 0
+    rows = {row["tensor"]: row for row in found.rows()}
+    assert rows["A[1:, :2]"]["bytes"] == "16..40"
+    assert rows["A[1:, :2]"]["sees"] == "16 B of 48 B"
+    assert rows["copy"]["shares"] == "-"
+
+
+def test_neighbours_in_one_storage_may_share_no_byte():
+    rows = torch.arange(12.0).view(3, 4)
+    found = storage_map(first=rows[0], last=rows[2], left=rows[:, :2], right=rows[:, 2:])
+    assert found.same_storage()
+    assert found.shared_bytes("first", "last") == 0
+    assert found.shared_bytes("left", "right") == 0
+    assert found.shared_bytes("first", "left") == 8
+
+
+def test_shared_bytes_of_large_and_repeated_views():
+    big = torch.zeros(1000, 1000)
+    found = storage_map(big=big, row=big[3], column=big[:, 3], spread=big[:1].expand(1000, 1000))
+    assert found.shared_bytes("big", "row") == 4000
+    assert found.shared_bytes("big", "column") == 4000
+    assert found.shared_bytes("row", "column") == 4
+    assert found.rows()[3]["sees"] == "4 kB of 4 MB"
+
+
+def test_view_dtype_shares_and_to_dtype_copies():
+    a = torch.arange(12.0)
+    found = storage_map(
+        a=a, bits=a.view(torch.int32), halves=a.view(torch.bfloat16), copy=a.to(torch.float64)
+    )
+    assert found.same_storage("a", "bits", "halves")
+    assert not found.same_storage("a", "copy")
+    assert found.shared_bytes("a", "halves") == 48
+
+
+def test_names_are_what_the_caller_wrote_or_else_positions():
+    a = torch.zeros(3)
+    many = [torch.zeros(2), torch.zeros(2)]
+    assert [v.name for v in storage_map(*many).views] == ["$0", "$1"]
+    assert [v.name for v in storage_map(*[a]).views] == ["a"]
+    assert storage_map(a, twin=a)["twin"].shape == (3,)
+
+
+def test_a_name_given_twice_and_no_tensor_are_refused():
+    a = torch.zeros(3)
+    with pytest.raises(ValueError, match="'a' is used twice"):
+        storage_map(a, a=a)
+    with pytest.raises(ValueError, match="at least one tensor"):
+        storage_map()
+    with pytest.raises(TypeError, match="list is not a tensor"):
+        storage_map([1, 2])
+    with pytest.raises(KeyError, match="the names are a"):
+        storage_map(a)["b"]
+
+
+def test_empty_storages_are_not_one_storage():
+    found = storage_map(a=torch.empty(0), b=torch.empty(0))
+    assert [v.data_ptr for v in found.views] == [0, 0]
+    assert not found.same_storage()
+
+
+def test_meta_and_fake_tensors_have_storages_without_data(recwarn):
+    from torch._subclasses import FakeTensorMode
+
+    meta = torch.zeros(3, 4, device="meta")
+    found = storage_map(a=meta, b=meta.T, c=torch.zeros(3, device="meta"))
+    assert found.same_storage("a", "b")
+    assert not found.same_storage("a", "c")
+    assert found["a"].values is None
+    with FakeTensorMode():
+        fake = torch.zeros(3)
+    assert view_of(fake).data_ptr == 0
+    assert [str(w.message) for w in recwarn if "data pointer" in str(w.message)] == []
+
+
+def test_an_inference_tensor_has_no_version():
+    with torch.inference_mode():
+        a = torch.zeros(3)
+    assert view_of(a).version is None
+
+
+def test_a_sparse_tensor_is_refused_with_a_sentence():
+    with pytest.raises(TypeError, match="has no storage to look at"):
+        view_of(torch.eye(3).to_sparse())
+
+
+def test_a_parameter_is_looked_at_without_touching_its_graph():
+    weight = torch.nn.Parameter(torch.ones(2, 2))
+    assert view_of(weight).values == (1.0,) * 4
+    assert weight.grad_fn is None
+
+
+def test_the_map_is_drawn_once_per_storage():
+    a = torch.arange(12.0)
+    html = storage_map(a, a[:3], b=torch.zeros(2))._repr_html_()
+    assert html.count("<svg") == 2
+    assert html.startswith("<table>")
+
+
+def test_the_map_prints_and_converts():
+    a = torch.arange(4.0)
+    found = storage_map(a)
+    assert str(found).splitlines()[0] == "1 tensor over 1 storage"
+    assert found.to_markdown().splitlines()[0].startswith("| tensor | storage | shape |")
+
+
+def test_a_missing_internal_is_one_clear_sentence(monkeypatch):
+    monkeypatch.delattr(torch._C, "_storage_Use_Count")
+    with pytest.raises(TorchInternalsError, match="has no torch._C._storage_Use_Count"):
+        use_count(torch.zeros(3))
+    with pytest.raises(TorchInternalsError, match=r"UntypedStorage\._cdata"):
+        _torch_internals.storage_identity(object())
+
+
+def test_private_torch_names_stay_behind_one_module():
+    from pathlib import Path
+
+    folder = Path(_torch_internals.__file__).parent
+    for path in folder.glob("*.py"):
+        if path.name != "_torch_internals.py":
+            source = path.read_text(encoding="utf-8")
+            for private in ("torch._C", "_cdata", "._version", "._is_view", "torch._subclasses"):
+                code = "\n".join(line for line in source.splitlines() if f"({private}" not in line)
+                assert private not in code, f"{private} in {path.name}"
+
+
+def test_mini_tensors_need_no_torch():
+    code = (
+        "import sys; from glassbox import mini, xray; a = mini.arange(12).view(3, 4); "
+        "xray.storage_map(a, a.T)._repr_html_(); xray.aliases(a); xray.leaks(); xray.use_count(a); "
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

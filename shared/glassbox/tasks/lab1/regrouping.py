@@ -104,8 +104,16 @@ def _split_across_a_gap(rng: random.Random) -> Case:
 def _not_as_many(rng: random.Random) -> Case:
     sizes, strides, _ = any_layout(rng)
     size = list(_regrouped(rng, sizes))
-    size[rng.randrange(len(size))] += rng.choice((1, 2))
+    at = rng.randrange(len(size))
+    size[at] += rng.choice((1, 2)) if size[at] < 3 else rng.choice((-1, 1, 2))
     return sizes, strides, tuple(size)
+
+
+def _fewer(rng: random.Random) -> Case:
+    """Sizes for a part of the elements only."""
+    sizes, strides, _ = any_layout(rng)
+    at = rng.randrange(len(sizes))
+    return sizes, strides, (*sizes[:at], *sizes[at + 1 :])
 
 
 def _prefix_fits(rng: random.Random) -> Case:
@@ -170,7 +178,7 @@ view_strides = Task(
         Property(
             "no dimension, no element, another number of elements",
             weight=1,
-            corners=(*_ONE_CELL, _nothing_else, _not_as_many, _not_as_many, _not_as_many, _prefix_fits),
+            corners=(*_ONE_CELL, _nothing_else, _not_as_many, _not_as_many, _fewer, _prefix_fits),
             draws=(_viewable(any_layout), _unviewable(permuted), _viewable(gapped), _unviewable(stepped)),
             why="None says that a copy is needed; a wrong number of elements is an error",
             slip="RuntimeError where the number of elements differs; an empty tensor can always be viewed",
@@ -231,6 +239,8 @@ def _wrong_reshape(kind: str) -> Draw:
         sizes, strides, size = _to_view(any_layout)(rng)
         if kind == "two open":
             return sizes, strides, (-1, *size[1:], -1)
+        if kind == "two open, and all is there":
+            return sizes, strides, (-1, *size, -1)
         if kind == "does not divide":
             return sizes, strides, (-1, next(n for n in (7, 11, 13) if _numel(sizes) % n))
         if kind == "any would do":
@@ -276,7 +286,13 @@ reshape = Task(
             weight=1,
             corners=tuple(
                 _wrong_reshape(kind)
-                for kind in ("two open", "does not divide", "any would do", "count", "count")
+                for kind in (
+                    "two open",
+                    "two open, and all is there",
+                    "does not divide",
+                    "any would do",
+                    "count",
+                )
             ),
             draws=(
                 _viewable(any_layout),

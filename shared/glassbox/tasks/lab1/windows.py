@@ -147,6 +147,7 @@ def _diagonal(k: str, ndim: tuple[int, int] = (2, 4), negative: float = 0.0) -> 
             "above": lambda: rng.randint(1, columns - 1),
             "below": lambda: -rng.randint(1, rows - 1),
             "corner": lambda: rng.choice((columns - 1, 1 - rows)),
+            "far outside": lambda: rng.choice((columns + rng.randint(1, 3), -rows - rng.randint(1, 3))),
             "outside": lambda: rng.choice((columns + rng.randint(0, 2), -rows - rng.randint(0, 2))),
         }[k]()
         dims = tuple(dim - len(sizes) if rng.random() < negative else dim for dim in (first, second))
@@ -197,7 +198,7 @@ diagonal = Task(
         Property(
             "dimensions from the end, diagonals outside the matrix",
             weight=1,
-            corners=(_diagonal("outside"), _diagonal("main", negative=1.0)),
+            corners=(_diagonal("outside"), _diagonal("far outside"), _diagonal("main", negative=1.0)),
             draws=(
                 _diagonal("above", negative=0.6),
                 _diagonal("below", negative=0.6),

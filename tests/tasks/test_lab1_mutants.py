@@ -1,0 +1,290 @@
+"""Learners' slips, planted into lab 1's solutions: each loses points, and only those for what it misses."""
+
+import pytest
+
+# (name of the function, what the slip is, then pairs: text of the solution, text with the slip)
+SLIPS = [
+    ("contiguous_strides", "from the left", "in reversed(shape)", "in shape"),
+    ("contiguous_strides", "not turned round", "tuple(reversed(strides))", "tuple(strides)"),
+    ("contiguous_strides", "0 in the product", "max(size, 1)", "size"),
+    (
+        "contiguous_strides",
+        "its own size taken in",
+        "strides.append(step)\n        step *= max(size, 1)",
+        "step *= max(size, 1)\n        strides.append(step)",
+    ),
+    ("contiguous_strides", "in bytes", "step = 1", "step = 4"),
+    ("contiguous_strides", "size 1 gets stride 0", "append(step)", "append(step if size != 1 else 0)"),
+    (
+        "contiguous_strides",
+        "0-d has one stride",
+        "return tuple(reversed(strides))",
+        "return tuple(reversed(strides or [1]))",
+    ),
+    ("address", "offset forgotten", "cell = offset", "cell = 0"),
+    ("address", "negative used as it is", "(i % size) * step", "i * step"),
+    ("address", "-size refused", "-size <= i", "-size < i"),
+    ("address", "size accepted", "i < size", "i <= size"),
+    ("address", "negative refused", "-size <= i", "0 <= i"),
+    ("address", "missing indices accepted", "len(index) != len(shape)", "len(index) > len(shape)"),
+    ("address", "extra indices accepted", "len(index) != len(shape)", "len(index) < len(shape)"),
+    ("address", "fresh strides", "zip(index, shape, stride)", "zip(index, shape, contiguous_strides(shape))"),
+    ("address", "another error", "IndexError", "ValueError"),
+    ("address", "size for stride", "(i % size) * step", "(i % size) * size"),
+    ("is_contiguous", "empty not seen", "if 0 in shape", "if False"),
+    ("is_contiguous", "empty only in front", "0 in shape", "shape and shape[0] == 0"),
+    ("is_contiguous", "size 1 counts", "if size != 1", "if True"),
+    ("is_contiguous", "size 2 does not count", "if size != 1", "if size > 2"),
+    ("is_contiguous", "gaps accepted", "step != expected", "step < expected"),
+    ("is_contiguous", "overlap accepted", "step != expected", "step > expected"),
+    ("is_contiguous", "1 for True", "expected *= size\n    return True", "expected *= size\n    return 1"),
+    ("is_contiguous", "only the last", "expected = 1", "return stride[-1:] in ((), (1,))"),
+    (
+        "is_contiguous",
+        "only descending",
+        "expected = 1",
+        "return list(stride) == sorted(stride, reverse=True)",
+    ),
+    (
+        "permute",
+        "the inverse",
+        "[dim % ndim for dim in dims]",
+        "sorted(range(ndim), key=[dim % ndim for dim in dims].__getitem__)",
+    ),
+    ("permute", "stride stays", "tuple(stride[dim] for dim in order)", "stride"),
+    ("permute", "shape stays", "tuple(shape[dim] for dim in order)", "shape"),
+    ("permute", "the same from the end not seen", "dim % ndim for", "dim for"),
+    ("permute", "repeats accepted", "len(set(order)) < ndim", "False"),
+    ("permute", "missing dims accepted", "len(dims) != ndim", "len(dims) > ndim", "< ndim", "< len(order)"),
+    ("permute", "another error for the range", "IndexError", "RuntimeError"),
+    ("permute", "another error for repeats", "raise RuntimeError", "raise ValueError"),
+    ("permute", "negative refused", "not -ndim <= dim", "not 0 <= dim"),
+    ("slice_view", "offset by start", "start * stride[dim]", "start"),
+    ("slice_view", "offset from 0", "offset += start", "offset = start"),
+    ("slice_view", "offset stays", "offset += start * stride[dim]", "pass"),
+    ("slice_view", "stride stays", "stride[dim] *= step", "pass"),
+    ("slice_view", "rounded down", "len(range(start, stop, step))", "max(stop - start, 0) // step"),
+    ("slice_view", "below 0", "len(range(start, stop, step))", "-(-(stop - start) // step)"),
+    ("slice_view", "steps back", "step is not None and step < 1", "step == 0"),
+    ("slice_view", "another error", "ValueError", "RuntimeError"),
+    ("slice_view", "always the first dim", "dim %= ndim", "dim = 0"),
+    ("slice_view", "not clamped", ".indices(shape[dim])", ".indices(10**6)"),
+    ("slice_view", "negative dim refused", "not -ndim <= dim", "not 0 <= dim"),
+    ("expand", "from the left", "size[new:]", "size[:len(shape)]"),
+    ("expand", "stride kept", "strides.append(0)", "strides.append(step)"),
+    ("expand", "new ones get 1", "[0] * new", "[1] * new"),
+    ("expand", "-1 unknown", "in (old, -1)", "in (old,)"),
+    ("expand", "multiples accepted", "elif old == 1", "elif wanted % old == 0"),
+    ("expand", "all accepted", "elif old == 1", "elif True"),
+    ("expand", "-1 in front accepted", " or -1 in size[:new]", ""),
+    (
+        "expand",
+        "too few accepted",
+        "new < 0 or ",
+        "",
+        "zip(shape, stride,",
+        "zip(shape[-len(size) :], stride[-len(size) :],",
+    ),
+    ("expand", "fresh strides", "return tuple(strides)", "return contiguous_strides(size)"),
+    ("expand", "another error", "raise RuntimeError", "raise ValueError"),
+    (
+        "view_strides",
+        "contiguous only",
+        "runs = []",
+        "if not is_contiguous(shape, stride): return None\n    runs = []",
+    ),
+    ("view_strides", "always fresh", "runs = []", "return contiguous_strides(size)"),
+    ("view_strides", "size 1 in the way", "if n == 1", "if False"),
+    ("view_strides", "joins all", "runs[-1][1] == n * step", "True"),
+    ("view_strides", "joins none", "runs[-1][1] == n * step", "False"),
+    ("view_strides", "joins by order", "runs[-1][1] == n * step", "runs[-1][1] >= step"),
+    ("view_strides", "numbers not compared", "prod(shape) != prod(size)", "prod(shape) < prod(size)"),
+    ("view_strides", "empty has none", "return (1,) * len(size)", "return None"),
+    ("view_strides", "raises for None", "return None", "raise RuntimeError"),
+    ("view_strides", "starts at 1", "left, step = runs.pop()", "left, step = runs.pop()[0], 1"),
+    ("view_strides", "not turned round", "tuple(reversed(strides))", "tuple(strides)"),
+    ("reshape", "a copy unless contiguous", "if strides is None", "if not is_contiguous(shape, stride)"),
+    (
+        "reshape",
+        "fresh strides",
+        "return size, strides, False",
+        "return size, contiguous_strides(size), False",
+    ),
+    ("reshape", "two -1", "size.count(-1) > 1 or ", ""),
+    ("reshape", "-1 over nothing", "known == 0 or ", ""),
+    ("reshape", "another error", "raise RuntimeError", "raise ValueError"),
+    ("reshape", "never a copy", "contiguous_strides(size), True", "contiguous_strides(size), False"),
+    ("reshape", "always a copy", "if strides is None", "if True"),
+    ("reshape", "input strides for a copy", "contiguous_strides(size), True", "stride, True"),
+    ("reshape", "1 for True", "contiguous_strides(size), True", "contiguous_strides(size), 1"),
+    ("unfold", "one window short", "// step + 1", "// step"),
+    ("unfold", "rounded up", "(shape[dim] - size) // step + 1", "-(-(shape[dim] - size) // step) + 1"),
+    ("unfold", "windows side by side", "(shape[dim] - size) // step + 1", "shape[dim] // max(size, 1)"),
+    (
+        "unfold",
+        "stride stays",
+        "stride[dim] * step, *stride[dim + 1 :], stride[dim])",
+        "stride[dim], *stride[dim + 1 :], stride[dim])",
+    ),
+    ("unfold", "dense windows", "*stride[dim + 1 :], stride[dim])", "*stride[dim + 1 :], 1)"),
+    ("unfold", "step by size", "stride[dim] * step", "stride[dim] * size"),
+    ("unfold", "window not last", "windows, *shape[dim + 1 :], size", "windows, size, *shape[dim + 1 :]"),
+    ("unfold", "negative dim not turned", "dim %= ndim", "pass"),
+    ("unfold", "no window of none", "0 <= size <=", "0 < size <="),
+    ("unfold", "no window of all", "<= shape[dim]", "< shape[dim]"),
+    ("unfold", "step not checked", "if step < 1", "if False"),
+    ("unfold", "another error", "raise RuntimeError", "raise ValueError"),
+    ("diagonal", "one stride only", "stride[rows] + stride[columns]", "stride[columns]"),
+    ("diagonal", "k the other way", "max(-k, 0), max(k, 0)", "max(k, 0), max(-k, 0)"),
+    (
+        "diagonal",
+        "length not shortened",
+        "min(shape[rows] - down, shape[columns] - right)",
+        "min(shape[rows], shape[columns])",
+    ),
+    (
+        "diagonal",
+        "length below 0",
+        "max(min(shape[rows] - down, shape[columns] - right), 0)",
+        "min(shape[rows] - down, shape[columns] - right)",
+    ),
+    (
+        "diagonal",
+        "comes first",
+        "(*(shape[dim] for dim in rest), length)",
+        "(length, *(shape[dim] for dim in rest))",
+    ),
+    ("diagonal", "dims sorted", "dim1 % ndim, dim2 % ndim", "sorted((dim1 % ndim, dim2 % ndim))"),
+    ("diagonal", "the same from the end not seen", "if rows == columns", "if dim1 == dim2"),
+    ("diagonal", "offset forgotten", "offset + down", "down"),
+    ("diagonal", "offset stays", "offset + down * stride[rows] + right * stride[columns]", "offset"),
+    ("diagonal", "negative refused", "not -ndim <= dim", "not 0 <= dim"),
+    ("diagonal", "another error", "raise RuntimeError", "raise ValueError"),
+    ("channels_last_strides", "images only", "not in (4, 5)", "!= 4"),
+    ("channels_last_strides", "plane the wrong way", "range(ndim - 1, 1, -1)", "range(2, ndim)"),
+    ("channels_last_strides", "channels first", "(1, *range(ndim - 1, 1, -1), 0)", "range(ndim - 1, -1, -1)"),
+    (
+        "channels_last_strides",
+        "batch before plane",
+        "(1, *range(ndim - 1, 1, -1), 0)",
+        "(1, 0, *range(ndim - 1, 1, -1))",
+    ),
+    (
+        "channels_last_strides",
+        "in memory's order",
+        "return tuple(strides)",
+        "return (strides[0], *strides[2:], strides[1])",
+    ),
+    (
+        "channels_last_strides",
+        "size 1 gets stride 0",
+        "strides[dim] = step",
+        "strides[dim] = step if shape[dim] > 1 else 0",
+    ),
+    ("channels_last_strides", "any rank", "ndim not in (4, 5)", "ndim < 2"),
+    ("channels_last_strides", "another error", "RuntimeError", "ValueError"),
+    ("aliased_indices", "offset forgotten", "offset + sum", "sum"),
+    (
+        "aliased_indices",
+        "from the right",
+        "product(*map(range, shape))",
+        "sorted(product(*map(range, shape)), key=lambda i: i[::-1])",
+    ),
+    ("aliased_indices", "the first only", "    ]", "    ][:1]"),
+    (
+        "aliased_indices",
+        "stride 0 left out",
+        "range, shape",
+        "range, (n if s else min(n, 1) for n, s in zip(shape, stride))",
+    ),
+    ("aliased_indices", "nothing for 0-d", "return [", "if not shape: return []\n    return ["),
+    ("aliased_indices", "how many", "    ]", "    ].__len__()"),
+    ("aliased_indices", "the last index left out", "range, shape", "range, (n - 1 for n in shape)"),
+    ("aliased_indices", "None for none", "    ]", "    ] or None"),
+    ("view_dtype", "offset stays, smaller", "offset * ratio", "offset"),
+    ("view_dtype", "offset stays, larger", "offset // ratio", "offset"),
+    ("view_dtype", "strides stay, smaller", "step * ratio", "step"),
+    ("view_dtype", "strides stay, larger", "step // ratio", "step"),
+    ("view_dtype", "offset not checked", "shape[-1], offset, *stride", "shape[-1], *stride"),
+    ("view_dtype", "strides not checked", "offset, *stride[:-1])", "offset)"),
+    ("view_dtype", "size not checked", "(shape[-1], offset,", "(offset,"),
+    ("view_dtype", "last stride not checked", "or stride[-1] != 1", ""),
+    (
+        "view_dtype",
+        "last stride always checked",
+        "if itemsize == new_itemsize",
+        "if shape and stride[-1] == 1 and itemsize == new_itemsize",
+    ),
+    ("view_dtype", "0-d not seen", "not shape or ", ""),
+    (
+        "view_dtype",
+        "first dim for the last",
+        "(*shape[:-1], shape[-1] * ratio)",
+        "(shape[0] * ratio, *shape[1:])",
+    ),
+    ("view_dtype", "ratio the other way", "if itemsize > new_itemsize", "if itemsize < new_itemsize"),
+]
+
+
+def _planted(sources, solved, name, slip):
+    """The solution with the slip in it, in a namespace where all the other solutions are right."""
+    texts = next(row[2:] for row in SLIPS if row[:2] == (name, slip))
+    source = sources[name]
+    for old, new in zip(texts[::2], texts[1::2], strict=True):
+        assert old in source, f"the solution of {name} no longer holds {old!r}"
+        source = source.replace(old, new)
+    namespace = dict(solved)
+    exec(source, namespace)
+    return namespace[name]
+
+
+@pytest.mark.parametrize(("name", "slip"), [row[:2] for row in SLIPS], ids=lambda text: text)
+def test_a_slip_costs_points_on_nearly_every_seed(name, slip, lab1, sources, solved, tried, full):
+    planted = _planted(sources, solved, name, slip)
+    seeds = 200 if full else 10
+    missed = [s for s in range(seeds) if all(r.won for r in tried(lab1[name], planted, f"slips/{s}"))]
+    assert len(missed) <= seeds // 100, f"goes unnoticed with {len(missed)} of {seeds} seeds"
+
+
+def test_every_task_has_at_least_five_slips(lab1):
+    for name in lab1:
+        assert sum(row[0] == name for row in SLIPS) >= 5, name
+
+
+# What a slip loses on every seed, and nothing else.
+LOST = {
+    ("contiguous_strides", "0 in the product"): {"dimensions of size 0"},
+    ("address", "offset forgotten"): {
+        "indices from 0 on, in every kind of layout",
+        "negative indices",
+        "the last index in range, and the first one out of it",
+    },
+    ("address", "missing indices accepted"): {"the last index in range, and the first one out of it"},
+    ("is_contiguous", "empty not seen"): {"empty tensors and no dimension at all"},
+    ("is_contiguous", "size 1 counts"): {"dimensions of size 1"},
+    ("permute", "repeats accepted"): {"orders that are none"},
+    ("slice_view", "negative dim refused"): {"dimensions from the end, and what cannot be"},
+    ("slice_view", "another error"): {"dimensions from the end, and what cannot be"},
+    ("expand", "-1 unknown"): {"-1 keeps a size", "sizes that do not fit"},
+    ("expand", "too few accepted"): {"sizes that do not fit"},
+    ("view_strides", "numbers not compared"): {"no dimension, no element, another number of elements"},
+    ("view_strides", "size 1 in the way"): {"repeated dimensions and dimensions of size 1"},
+    ("reshape", "two -1"): {"sizes that cannot be"},
+    ("unfold", "step not checked"): {"windows that do not fit"},
+    ("diagonal", "the same from the end not seen"): {"dimensions that are the same or not there"},
+    ("diagonal", "length below 0"): {"dimensions from the end, diagonals outside the matrix"},
+    ("channels_last_strides", "any rank"): {"other numbers of dimensions"},
+    ("aliased_indices", "nothing for 0-d"): {"no dimension, no element, sizes of 1"},
+    ("view_dtype", "offset not checked"): {"views that PyTorch refuses, and those next to them"},
+    ("view_dtype", "last stride always checked"): {"items of the same size, and no dimension at all"},
+}
+
+
+@pytest.mark.parametrize(("name", "slip"), LOST, ids=lambda text: text)
+def test_a_slip_loses_only_the_properties_that_name_it(name, slip, lab1, sources, solved, tried, full):
+    planted = _planted(sources, solved, name, slip)
+    for seed in range(200 if full else 10):
+        lost = {
+            result.prop.name for result in tried(lab1[name], planted, f"partial/{seed}") if not result.won
+        }
+        assert lost == LOST[name, slip], seed

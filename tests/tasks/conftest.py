@@ -1,4 +1,4 @@
-"""What the tests of the tasks share: lab 1's solutions as text and as functions, and trying them on a seed."""
+"""What the tests of the tasks share: lab 1's solutions as text and as functions, tried on a seed."""
 
 import functools
 import json

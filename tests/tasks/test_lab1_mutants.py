@@ -2,6 +2,11 @@
 
 import pytest
 
+MATCHED_FROM_THE_RIGHT = (
+    "zip(shape, stride, size[new:])",
+    "zip(shape[max(-new, 0) :], stride[max(-new, 0) :], size[max(new, 0) :])",
+)
+
 # (name of the function, what the slip is, then pairs: text of the solution, text with the slip)
 SLIPS = [
     ("contiguous_strides", "from the left", "in reversed(shape)", "in shape"),
@@ -77,14 +82,7 @@ SLIPS = [
     ("expand", "multiples accepted", "elif old == 1", "elif wanted % old == 0"),
     ("expand", "all accepted", "elif old == 1", "elif True"),
     ("expand", "-1 in front accepted", " or -1 in size[:new]", ""),
-    (
-        "expand",
-        "too few accepted",
-        "new < 0 or ",
-        "",
-        "zip(shape, stride,",
-        "zip(shape[-len(size) :], stride[-len(size) :],",
-    ),
+    ("expand", "too few accepted", "new < 0 or ", "", *MATCHED_FROM_THE_RIGHT),
     ("expand", "fresh strides", "return tuple(strides)", "return contiguous_strides(size)"),
     ("expand", "another error", "raise RuntimeError", "raise ValueError"),
     (
@@ -265,7 +263,7 @@ LOST = {
     ("permute", "repeats accepted"): {"orders that are none"},
     ("slice_view", "negative dim refused"): {"dimensions from the end, and what cannot be"},
     ("slice_view", "another error"): {"dimensions from the end, and what cannot be"},
-    ("expand", "-1 unknown"): {"-1 keeps a size", "sizes that do not fit"},
+    ("expand", "-1 in front accepted"): {"sizes that do not fit"},
     ("expand", "too few accepted"): {"sizes that do not fit"},
     ("view_strides", "numbers not compared"): {"no dimension, no element, another number of elements"},
     ("view_strides", "size 1 in the way"): {"repeated dimensions and dimensions of size 1"},

@@ -125,7 +125,7 @@ def test_a_table_of_other_seeds_cases_never_covers_a_property(name, lab1, full):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_cases_are_small(name, lab1):
-    """Layouts stay inside the oracle's storage, lists of indices inside what may cross, drawings inside a page."""
+    """Layouts stay inside the oracle's storage, and lists of indices below what may cross."""
     for seed in range(10):
         for group in cases(lab1[name], f"small/{seed}"):
             for case in group:

@@ -80,6 +80,7 @@ def test_every_figure_has_a_text_alternative(figure):
     assert (tag(title), tag(desc)) == ("title", "desc")
     assert title.text
     assert len(desc.text) > 20
+    assert " 48 b" not in desc.text
 
 
 @pytest.mark.parametrize("figure", FIGURES)

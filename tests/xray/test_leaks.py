@@ -69,6 +69,18 @@ def test_places_in_attributes_containers_and_modules():
     assert mine(report, 4_008_000)[0].where == ("Module.weight",)
 
 
+def test_what_a_notebook_keeps_as_output_is_named_so():
+    import __main__
+
+    __main__.Out = {3: torch.zeros(1000, 1004)[3]}
+    try:
+        (leak,) = mine(leaks(), 4_016_000)
+    finally:
+        del __main__.Out
+    assert leak.where == ("Out[3]",)
+    assert leak.fix == "%reset -f out"
+
+
 def test_expand_repeats_without_seeing_more():
     spread = torch.zeros(1000, 1000)[:1].expand(1000, 1000)
     (leak,) = mine(leaks())

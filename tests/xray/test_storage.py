@@ -173,7 +173,9 @@ def test_a_parameter_is_looked_at_without_touching_its_graph():
 
 def test_the_map_is_drawn_once_per_storage():
     a = torch.arange(12.0)
-    html = storage_map(a, a[:3], b=torch.zeros(2))._repr_html_()
+    found = storage_map(a, a[:3], b=torch.zeros(2))
+    assert [f.title for f in found.figures()] == ["a, a[:3] over one storage", "b over its storage"]
+    html = found._repr_html_()
     assert html.count("<svg") == 2
     assert html.startswith("<table>")
 

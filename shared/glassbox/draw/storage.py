@@ -284,7 +284,8 @@ def _formula_width(view: StorageView) -> float:
 
 def _describe(views: Sequence[StorageView], hot: set[int], line: str) -> str:
     """The text alternative: what the picture says, in words."""
-    parts = [storage_label(views).capitalize() + "."]
+    label = storage_label(views)
+    parts = [label[0].upper() + label[1:] + "."]
     for view in views:
         words = f"{view.name}: {describe_layout(view).replace(' · ', ', ')}"
         if 0 < view.numel <= 64:

@@ -1,5 +1,4 @@
-"""Places: names that lead to a live object, found through Python's garbage collector (PyTorch has no part for
-it).
+"""Places: names that lead to a live object, found through Python's garbage collector (PyTorch has none).
 
 Comprehensions are avoided where they would capture the object searched for: the closure cell would be found
 as one more holder of it.
@@ -20,6 +19,9 @@ from ._looking import is_tensor_type
 
 _DEPTH = 3
 _PLACES = 4
+_ENOUGH = 12
+# what tells a reader most comes first
+_VARIABLE, _MEMBER, _HIDDEN, _ANONYMOUS = range(4)
 # the frame, a local name and the call itself
 _OWN_REFERENCES = 3
 # a module's parameter is reached as an attribute, whatever dict it lies in
@@ -72,8 +74,9 @@ def places(obj: Any, scopes: list[Scope], ignore: Iterable[Any] = ()) -> tuple[s
     """
     search = _Search(scopes, ignore)
     search.walk(obj, "", _DEPTH)
-    names = sorted(dict.fromkeys(search.names), key=lambda name: name.startswith("_"))
-    return tuple(names[:_PLACES])
+    best = min((rank for rank, _ in search.found), default=0)
+    ranked = sorted(f for f in search.found if f[0] < _ANONYMOUS or best == _ANONYMOUS)
+    return tuple(dict.fromkeys(name for _, name in ranked))[:_PLACES]
 
 
 def is_held(obj: Any, scopes: list[Scope], ignore: set[int]) -> bool:
@@ -96,15 +99,15 @@ class _Search:
 
     def __init__(self, scopes: list[Scope], ignore: Iterable[Any]) -> None:
         self.scopes = scopes
-        self.names: list[str] = []
+        self.found: list[tuple[int, str]] = []
         self.skip = {id(holder) for holder in ignore} | {id(scope) for _, scope in scopes}
-        self.skip |= {id(scopes), id(self.names), id(self.skip), id(self.__dict__)}
+        self.skip |= {id(scopes), id(self.found), id(self.skip), id(self.__dict__)}
 
     def walk(self, obj: Any, suffix: str, depth: int) -> None:
         for function, scope in self.scopes:
             for name in _keys(scope, obj):
-                self.names.append(f"{name}{suffix} in {function}()")
-        if depth == 0 or len(self.names) >= _PLACES:
+                self.found.append((_VARIABLE, f"{name}{suffix} in {function}()"))
+        if depth == 0 or len(self.found) >= _ENOUGH:
             return
         holders = gc.get_referrers(obj)
         self.skip.add(id(holders))
@@ -121,29 +124,37 @@ class _Search:
                     self._container(holder, f"[{position}]{suffix}", depth)
                     break
         elif type(holder).__name__ == "cell":
-            self.names.append(f"a closure{suffix}")
-        else:
+            self.found.append((_ANONYMOUS, f"a closure{suffix}"))
+        elif not _of_the_shell(holder):
             for name in _keys(_attributes(holder), obj):
-                self.names.append(f"{type(holder).__name__}.{name}{suffix}")
+                self.found.append((_MEMBER, f"{type(holder).__name__}.{name}{suffix}"))
 
     def _through_dict(self, holder: dict[Any, Any], obj: Any, suffix: str, depth: int) -> None:
         module, owner = _module_of(holder), _owner_of(holder)
         for key in _keys(holder, obj):
             if module is not None:
                 prefix = "" if module.__name__ == "__main__" else f"{module.__name__}."
-                self.names.append(f"{prefix}{key}{suffix}")
+                rank = _HIDDEN if str(key).startswith("_") else _MEMBER if prefix else _VARIABLE
+                self.found.append((rank, f"{prefix}{key}{suffix}"))
             elif owner is not None:
-                self.names.append(f"{type(owner).__name__}.{key}{suffix}")
+                if not _of_the_shell(owner):
+                    self.found.append((_MEMBER, f"{type(owner).__name__}.{key}{suffix}"))
             else:
                 self._container(holder, f"[{key!r}]{suffix}", depth)
 
     def _container(self, holder: Any, suffix: str, depth: int) -> None:
-        before = len(self.names)
+        before = len(self.found)
         self.walk(holder, suffix, depth - 1)
-        for k in range(before, len(self.names)):
-            self.names[k] = _REGISTERED.sub(r".\1", self.names[k])
-        if len(self.names) == before and not isinstance(holder, tuple):
-            self.names.append(f"a {type(holder).__name__}{suffix}")
+        for k in range(before, len(self.found)):
+            rank, name = self.found[k]
+            self.found[k] = (rank, _REGISTERED.sub(r".\1", name))
+        if len(self.found) == before and not isinstance(holder, tuple):
+            self.found.append((_ANONYMOUS, f"a {type(holder).__name__}{suffix}"))
+
+
+def _of_the_shell(owner: Any) -> bool:
+    """IPython's own objects hold every output; the reader knows them as Out and _."""
+    return type(owner).__module__.split(".")[0] in ("IPython", "ipykernel")
 
 
 def _keys(mapping: dict[Any, Any], obj: Any) -> list[Any]:

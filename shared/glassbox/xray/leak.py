@@ -45,7 +45,7 @@ class Leak(Table):
     def rows(self) -> Rows:
         return [
             {
-                "where": ", ".join(self.where) or "not found from Python",
+                "where": ", ".join(self.where[:2]) or "not found from Python",
                 "shape": self.shape,
                 "dtype": self.dtype,
                 "needs": human_bytes(self.tensor_bytes),
@@ -177,5 +177,12 @@ def _leak(t: Any, storage: int, total: int, where: tuple[str, ...]) -> Leak:
         _bytes(t),
         total,
         storage,
-        f"{where[0].split(' ')[0]}.clone()" if where else ".clone() where it is made",
+        _fix(where),
     )
+
+
+def _fix(where: tuple[str, ...]) -> str:
+    if not where:
+        return ".clone() where it is made"
+    # a notebook keeps every output; only forgetting them frees it
+    return "%reset -f out" if where[0].startswith("Out[") else f"{where[0].split(' ')[0]}.clone()"

@@ -6,7 +6,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from ..records import Rows, StorageView, Table, human_bytes
+from ..draw import Svg, tensor_over_storage, views_over_storage
+from ..records import Rows, StorageView, Table, html_table, human_bytes
 from ._looking import is_torch, require_tensor, view_of
 from ._names import argument_names
 from ._torch_internals import storage_use_count
@@ -74,15 +75,15 @@ class StorageMap(Table):
         tensors, storages = len(self.views), len(self.groups())
         return f"{tensors} tensor{'s' * (tensors != 1)} over {storages} storage{'s' * (storages != 1)}"
 
-    def _repr_html_(self) -> str:
-        from ..draw import tensor_over_storage, views_over_storage
-        from ..records import html_table
-
-        figures = [
+    def figures(self) -> list[Svg]:
+        """One figure per storage, in the order of `groups()`; each has `save(path)`."""
+        return [
             tensor_over_storage(group[0]) if len(group) == 1 else views_over_storage(group)
             for group in self.groups()
         ]
-        return html_table(self.rows(), self.caption()) + "".join(f._repr_html_() for f in figures)
+
+    def _repr_html_(self) -> str:
+        return html_table(self.rows(), self.caption()) + "".join(f._repr_html_() for f in self.figures())
 
 
 def storage_map(*tensors: Any, **named: Any) -> StorageMap:

@@ -104,6 +104,19 @@ def test_nothing_lies_outside_the_view_box(figure):
 
 
 @pytest.mark.parametrize("figure", FIGURES)
+def test_cells_do_not_overlap(figure):
+    boxes = []
+    for element in parse(figure).iter():
+        classes = element.get("class", "").split()
+        if tag(element) == "g" and {"t", "u"} & set(classes):
+            box = next(child for child in element if tag(child) == "rect")
+            boxes.append([float(box.get(k)) for k in ("x", "y", "width", "height")])
+    for k, (x, y, w, h) in enumerate(boxes):
+        for a, b, c, d in boxes[:k]:
+            assert x >= a + c or a >= x + w or y >= b + d or b >= y + h
+
+
+@pytest.mark.parametrize("figure", FIGURES)
 def test_ids_are_unique_on_a_page(figure):
     page = ET.fromstring(f"<page>{figure._repr_html_()}{figure._repr_html_()}</page>")
     ids = [e.get("id") for e in page.iter() if e.get("id")]

@@ -55,6 +55,8 @@ def test_span_is_the_reach_of_the_strides():
         StorageView.of_layout("back", (3, 2), (-3, 2), 7, size=12),
         StorageView.of_layout("deep", (2, 3, 2), (1, 2, 3), 1, size=12),
         StorageView.of_layout("none", (0,), (1,), 3, size=12),
+        StorageView.of_layout("scalar", (), (), 3, size=12),
+        StorageView.of_layout("one", (1, 1), (7, 9), 3, size=12),
     ],
     ids=lambda v: v.name,
 )

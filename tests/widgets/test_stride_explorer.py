@@ -92,6 +92,7 @@ def test_a_layout_that_leaves_the_storage_is_refused_and_nothing_changes():
         (([1, 1, 1, 1], [1, 1, 1, 1], 0), "at most 3"),
         (([0], [1], 0), "outside 1 to 12"),
         (([13], [0], 0), "outside 1 to 12"),
+        (([12, 9], [0, 1], 0), "108 elements; at most 96"),
         (([2], [-1], 5), "no negative strides"),
         (([2], [1], -1), "before the storage"),
     ],
@@ -161,6 +162,7 @@ def test_the_tensor_is_never_changed():
         (torch.zeros(2, 2, 2, 2), "4 dimensions; it shows at most 3"),
         (torch.zeros(100, 100), "10,000 elements"),
         (torch.zeros(0), "0 elements"),
+        (torch.zeros(1, 9).expand(12, 9), "108 elements; it shows at most 96"),
         (torch.zeros(1, 13), "sizes from 1 to 12"),
     ],
 )

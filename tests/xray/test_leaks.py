@@ -1,12 +1,13 @@
 """Facts about small tensors that keep large storages alive."""
 
 import gc
+import weakref
 
 import pytest
 import torch
 
 from glassbox import mini
-from glassbox.xray import leaks, use_count
+from glassbox.xray import leaks
 
 BOTH = pytest.mark.parametrize("lib", [torch, mini], ids=["torch", "mini"])
 
@@ -116,15 +117,18 @@ def test_a_report_counts_what_nobody_sees():
 
 
 def test_looking_keeps_nothing_alive():
-    whole = torch.zeros(1000, 1003)
-    row = whole[:1]
-    report = leaks()
-    del whole
-    assert mine(report, 4_012_000) == []
-    assert use_count(row) == 3
-    mine_before = locals()
-    assert leaks() is not None
-    assert mine_before["row"] is row
+    lone = torch.zeros(1000, 1003)
+    gone = weakref.ref(lone)
+    assert mine(leaks(), 4_012_000) == []
+    del lone
+    assert gone() is None
+
+
+def test_looking_leaves_a_functions_own_locals_alone():
+    row = torch.zeros(3)
+    variables = locals()
+    assert mine(leaks(), 12) == []
+    assert variables["row"] is row
 
 
 def test_an_empty_report_says_so():

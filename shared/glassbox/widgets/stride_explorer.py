@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import traitlets
@@ -161,6 +162,8 @@ def why_not(shape: Sequence[int], stride: Sequence[int], offset: int, size: int)
         return f"shape {tuple(shape)} has {len(shape)} dimensions; at most {MAX_DIMS} can be drawn."
     if any(n < 1 or n > MAX_SIZE for n in shape):
         return f"shape {tuple(shape)} has a size outside 1 to {MAX_SIZE}, which cannot be drawn."
+    if prod(shape) > MAX_CELLS:
+        return f"shape {tuple(shape)} has {prod(shape)} elements; at most {MAX_CELLS} can be drawn."
     if any(s < 0 for s in stride):
         return f"stride {tuple(stride)} is negative somewhere; PyTorch has no negative strides."
     if offset < 0:
@@ -187,6 +190,10 @@ def _refuse_large(view: StorageView) -> None:
         raise ValueError(
             f"StrideExplorer: the storage of {view.name} has {view.size:,} elements; it shows 1 to "
             f"{MAX_CELLS}. Pass a small tensor of its own, such as t[:3, :4].clone()."
+        )
+    if view.numel > MAX_CELLS:
+        raise ValueError(
+            f"StrideExplorer: {view.name} has {view.numel:,} elements; it shows at most {MAX_CELLS}."
         )
     if any(n < 1 or n > MAX_SIZE for n in view.shape):
         raise ValueError(

@@ -8,7 +8,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from glassbox.draw import Svg, course_map, layout_comparison, tensor_over_storage, views_over_storage
-from glassbox.draw.cells import clip, strip_positions
+from glassbox.draw.cells import clip
+from glassbox.draw.strip import strip_positions
 from glassbox.draw.svg import DARK, LIGHT
 from glassbox.records import StorageView
 

@@ -18,10 +18,9 @@ from .cells import (
     cell_text,
     row_class,
     shown_indices,
-    storage_strip,
-    strip_positions,
     tensor_grid,
 )
+from .strip import storage_strip, strip_positions
 from .svg import Svg, hover_rules, mono_width, text
 
 Highlight = Sequence[int] | Sequence[Sequence[int]] | None

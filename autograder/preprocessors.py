@@ -49,6 +49,10 @@ def is_check(cell: NotebookNode) -> bool:
     return cell.cell_type == "code" and is_grade(cell) and not is_solution(cell)
 
 
+def _runs(cell: NotebookNode) -> bool:
+    return cell.cell_type == "code" and bool(cell.source.strip())
+
+
 class RestoreCells(NbGraderPreprocessor):
     """Brings a submission's cells back to what was handed out, whatever was done to their metadata.
 
@@ -135,9 +139,12 @@ class GradedExecute(Execute):
 
     seed = Unicode(help="Replays the attempt with this seed instead of drawing a fresh one.").tag(config=True)
     attempt_log = Unicode(help="Private log of attempts and seeds, a line of JSON each.").tag(config=True)
-    notebook_seconds = Integer(600, help="Time for a whole notebook; cells after that are not run.").tag(
-        config=True
-    )
+    timeout = Integer(10, help="Time for a cell that is no check, in seconds.").tag(config=True)
+    # A cell that overruns loses its kernel: waiting for an interrupt to work is what a hostile cell plays on.
+    interrupt_on_timeout = Bool(False)
+    notebook_seconds = Integer(
+        300, help="Time for a whole notebook, in seconds; cells after that are not run."
+    ).tag(config=True)
     max_restarts = Integer(3, help="How many kernels a submission may lose.").tag(config=True)
     coalesce_streams = Bool(True)
 
@@ -166,10 +173,13 @@ class GradedExecute(Execute):
         self._spent: dict[int, int] = {}
         self._restarts = 0
         self._group: int | None = None
-        self._log_attempt(place, seed)
-        with _private_copy(resources.get("metadata", {}).get("path")) as (folder, home):
-            self._folder, self._home = folder, home
-            self._run_all(nb, seed)
+        try:
+            with _private_copy(resources.get("metadata", {}).get("path")) as (folder, home):
+                self._folder, self._home = folder, home
+                self._run_all(nb, seed)
+        finally:
+            # Only now, so that the seed of an attempt is nowhere on disk while its code runs.
+            self._log_attempt(place, seed)
         resources["glassbox"] = {
             "attempt": attempt_name(seed),
             "sheets": self._sheets,
@@ -193,23 +203,22 @@ class GradedExecute(Execute):
             file.write(json.dumps(line) + "\n")
 
     def _run_all(self, nb: NotebookNode, seed: str) -> None:
-        deadline = time.monotonic() + self.notebook_seconds
+        self._deadline = time.monotonic() + self.notebook_seconds
         lost: set[int] = set()
         self._begin()
         try:
             for index, cell in enumerate(nb.cells):
-                if cell.cell_type != "code" or not cell.source.strip():
+                if not _runs(cell):
                     continue
-                if self.kc is None or time.monotonic() > deadline:
+                if self.kc is None or self._late():
                     self._fail(
                         cell, "NotRun", "this cell was not run: the notebook used up its time or its kernels"
                     )
                     continue
                 try:
                     self._run_cell(cell, index, seed)
-                except (
-                    Exception
-                ) as error:  # a dead kernel, a loop, a message that cannot be parsed: this cell's loss
+                except Exception as error:
+                    # A dead kernel, a loop, a message that cannot be parsed: this cell's loss and no other's.
                     lost.add(index)
                     self._fail(cell, type(error).__name__, _first_line(error))
                     self._end()
@@ -245,13 +254,15 @@ class GradedExecute(Execute):
 
     def _replay(self, nb: NotebookNode, upto: int, lost: set[int]) -> None:
         """Starts a fresh kernel and runs the cells before `upto` again, without checks and lost ones."""
-        while self._restarts < self.max_restarts:
+        while self._restarts < self.max_restarts and not self._late():
             self._restarts += 1
             self._begin()
             for index in range(upto):
                 cell = nb.cells[index]
-                if cell.cell_type != "code" or index in lost or is_check(cell) or not cell.source.strip():
+                if not _runs(cell) or is_check(cell) or index in lost:
                     continue
+                if self._late():
+                    return
                 try:
                     self.execute_cell(copy.deepcopy(cell), index, store_history=True)
                 except Exception:
@@ -262,6 +273,9 @@ class GradedExecute(Execute):
                     nb.cells[index] = cell
             else:
                 return
+
+    def _late(self) -> bool:
+        return time.monotonic() > self._deadline
 
     def _fail(self, cell: NotebookNode, name: str, message: str) -> None:
         cell.outputs = [new_output("error", ename=name, evalue=message, traceback=[f"{name}: {message}"])]

@@ -14,7 +14,7 @@ from .plain import freeze, show
 
 STYLE = "border-collapse:collapse;margin:.4em 0"
 DRAWN = 400
-"""Layouts above this many cells are told, not drawn."""
+"""Layouts of more cells, or of more than four dimensions, are told, not drawn."""
 CELL = "text-align:left;vertical-align:top;padding:.25em .8em .25em 0"
 
 
@@ -127,6 +127,7 @@ def _view(name: str, task: Task, case: Sequence[Any], answer: Answer) -> Storage
         if layout is None:
             return None
         view = StorageView.of_layout(name, **layout)
-        return view if view.numel <= DRAWN and view.size <= DRAWN and view.span()[0] >= 0 else None
+        small = view.ndim <= 4 and view.numel <= DRAWN and view.size <= DRAWN
+        return view if small and view.span()[0] >= 0 else None
     except Exception:  # a learner's value may be of any shape; the words beside the picture say what it was
         return None

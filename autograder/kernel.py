@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import zmq
-from glassbox.tasks import answering, plain, unplug
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
+
+from glassbox.tasks import answering, plain, unplug
 
 STAND_INS = (
     "torch",
@@ -36,7 +37,6 @@ STAND_INS = (
     "scipy",
     "pandas",
 )
-OWN_STAND_INS = ("mini", "xray", "draw", "widgets", "records", "doctor", "start")
 MESSAGE_LIMIT = 32 << 20
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT", "TEMP", "TMP", "OPENBLAS_CORETYPE")
 
@@ -49,7 +49,7 @@ from glassbox.tasks.unplug import unplugged_module
 
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {roots!r} or ".".join(name.split(".")[:2]) in {own!r}:
+        if name.split(".")[0] in {roots!r}:
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
     def create_module(self, spec):
         return unplugged_module(spec.name)
@@ -105,8 +105,7 @@ def kernel_site() -> Path:
     (tasks / "__init__.py").write_text(
         '"""The kernel\'s side of a grade."""\n\nfrom .answering import check\n\n__all__ = ["check"]\n'
     )
-    own = tuple(f"glassbox.{name}" for name in OWN_STAND_INS)
-    (folder / "boot.py").write_text(BOOT.replace("{roots!r}", repr(STAND_INS)).replace("{own!r}", repr(own)))
+    (folder / "boot.py").write_text(BOOT.replace("{roots!r}", repr(STAND_INS)))
     return site
 
 

@@ -8,9 +8,10 @@ import html
 from dataclasses import dataclass
 from typing import Any
 
-from glassbox.tasks import show
 from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_output
+
+from glassbox.tasks import show
 
 from .judge import Report
 

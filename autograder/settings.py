@@ -9,15 +9,15 @@ from pathlib import Path
 from traitlets.config import Config
 
 SANITIZE = [
-    "autograder.preprocessors.RestoreCells",
+    "autograder.restore.RestoreCells",
     "nbgrader.preprocessors.ClearOutput",
     "nbgrader.preprocessors.OverwriteKernelspec",
     "nbgrader.preprocessors.OverwriteCells",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 AUTOGRADE = [
-    "autograder.preprocessors.GradedExecute",
-    "autograder.preprocessors.Judge",
+    "autograder.execute.GradedExecute",
+    "autograder.verdict.Judge",
     "nbgrader.preprocessors.LimitOutput",
     "nbgrader.preprocessors.SaveAutoGrades",
     "nbgrader.preprocessors.AssignLatePenalties",

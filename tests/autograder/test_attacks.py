@@ -15,7 +15,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from autograder import preprocessors
+from autograder.execute import GradedExecute
 
 from .conftest import Desk, named
 
@@ -152,7 +152,7 @@ SPOILED: dict[str, tuple[Edit, float]] = {
         0.0,
     ),
     "prints full marks": (
-        instead("expand", "def expand(*a):\n    print('7')\n    print('10', flush=True)\n    raise ValueError"),
+        instead("expand", "def expand(*a):\n    print('7')\n    print('10')\n    raise ValueError"),
         EIGHT,
     ),
     "publishes a result of its own": (
@@ -199,7 +199,8 @@ SPOILED: dict[str, tuple[Edit, float]] = {
         cell(
             "import threading, time\nimport glassbox.tasks.answering as a\n"
             "def spam():\n    for _ in range(200):\n"
-            "        a._emit({'v': 1, 'nonce': 'x' * 32, 'group': 0, 'answers': []})\n        time.sleep(.01)\n"
+            "        a._emit({'v': 1, 'nonce': 'x' * 32, 'group': 0, 'answers': []})\n"
+            "        time.sleep(.01)\n"
             "threading.Thread(target=spam, daemon=True).start()"
         ),
         EIGHT,
@@ -310,12 +311,11 @@ def test_submission_gets_what_it_solved(desk: Desk, name: str) -> None:
 
 
 def test_a_cell_that_blocks_the_kernel_costs_only_itself(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        preprocessors.GradedExecute, "_get_timeout", _short(preprocessors.GradedExecute._get_timeout)
-    )
+    monkeypatch.setattr(GradedExecute, "_get_timeout", _short(GradedExecute._get_timeout))
     notebook = desk.solved(*SOLVED)
     cell(
-        "while True:\n    try:\n        while True:\n            pass\n    except BaseException:\n        pass",
+        "while True:\n    try:\n        while True:\n            pass\n"
+        "    except BaseException:\n        pass",
         2,
     )(notebook)
     assert desk.grade(notebook).score == EIGHT

@@ -38,7 +38,7 @@ def test_it_can_import_ipykernel_and_the_learners_own_tools(python) -> None:  # 
 
 
 @pytest.mark.parametrize(
-    "package", ["torch", "numpy", "torchvision", "glassbox.mini", "glassbox.xray", "glassbox.draw"]
+    "package", ["torch", "numpy", "torchvision", "glassbox.mini", "glassbox.xray", "glassbox.tasks.play"]
 )
 def test_what_would_do_the_work_can_be_imported_but_not_used(python, package: str) -> None:  # type: ignore[no-untyped-def]
     code = f"""

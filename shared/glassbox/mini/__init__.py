@@ -9,7 +9,7 @@ import builtins
 from .c10.device import device
 from .c10.dtype import bfloat16, dtype, float32, float64, int8, int16, int32, int64, uint8
 from .c10.dtype import bool_ as bool  # noqa: A004
-from .c10.pieces import pieces, unplugged, using
+from .c10.pieces import pieces, using
 from .c10.size import Size
 from .c10.storage import Storage
 from .factories import arange, empty, empty_like, full, ones, ones_like, tensor, zeros, zeros_like
@@ -45,7 +45,6 @@ __all__ = [
     "pieces",
     "tensor",
     "uint8",
-    "unplugged",
     "using",
     "zeros",
     "zeros_like",

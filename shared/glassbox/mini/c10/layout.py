@@ -292,7 +292,7 @@ def select(
     size = shape[dim]
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
-    start = offset + (index % size) * stride[dim]
+    start = address((index,), (size,), (stride[dim],), offset)
     return (*shape[:dim], *shape[dim + 1 :]), (*stride[:dim], *stride[dim + 1 :]), start
 
 

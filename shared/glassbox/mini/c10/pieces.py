@@ -101,26 +101,6 @@ def using(**replacements: Callable[..., Any]) -> Iterator[None]:
                 f"using({name}=...) needs a function, got {type(mine).__name__}: pass it without calling it"
             )
         plugs[name] = _checked(found, mine)
-    with _plugged(plugs):
-        yield
-
-
-@contextmanager
-def unplugged(*names: str, reason: str = "this is the piece that you are asked to write") -> Iterator[None]:
-    """Take pieces out: while the block runs, calling one raises RuntimeError that names it and the reason."""
-
-    def refuse(name: str) -> Callable[..., Any]:
-        def missing(*args: Any, **kwargs: Any) -> Any:
-            raise RuntimeError(f"{name} is unplugged here: {reason}")
-
-        return missing
-
-    with _plugged({name: refuse(_find(name).name) for name in names}):
-        yield
-
-
-@contextmanager
-def _plugged(plugs: dict[str, Callable[..., Any]]) -> Iterator[None]:
     before = {name: _registry[name].current() for name in plugs}
     try:
         for name, implementation in plugs.items():

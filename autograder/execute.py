@@ -1,8 +1,4 @@
-"""What plugs into nbgrader's autograding: repair the submission's cells, run them with armed checks, write
-the verdict.
-
-nbgrader itself is unchanged; `nbgrader_config.py` names these classes in its two lists of preprocessors.
-"""
+"""Running a submission for a grade: a kernel of ours, armed checks, answers taken off the channel."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import contextlib
 import copy
 import json
 import os
-import re
 import shutil
 import signal
 import tempfile
@@ -20,113 +15,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from glassbox.tasks import catalogue
-from glassbox.tasks.answering import MIME
 from jupyter_core.paths import jupyter_data_dir
 from nbclient.client import NotebookClient
 from nbformat.notebooknode import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
-from nbgrader.api import Gradebook
-from nbgrader.preprocessors import Execute, NbGraderPreprocessor
-from nbgrader.utils import is_grade, is_solution
+from nbformat.v4 import new_output
+from nbgrader.preprocessors import Execute
 from traitlets import Bool, Integer, Unicode, default
 
+from glassbox.tasks import catalogue
+from glassbox.tasks.answering import MIME
+
 from . import kernel
-from .judge import Sheet, attempt_name, judge, new_seed, sheet
-from .report import Verdict
+from .cells import ANSI, is_check, runs, task_id
+from .judge import Sheet, attempt_name, new_seed, sheet
 
 CELL_BYTES = 200_000
-ANSI = re.compile(r"\x1b\[[0-9;]*m")
-
-
-def task_id(assignment: str, grade_id: str) -> str:
-    """The task behind a check cell: "lab1.expand" for the cell "check_expand" of "lab1_storage"."""
-    return f"{assignment.partition('_')[0]}.{grade_id.removeprefix('check_')}"
-
-
-def is_check(cell: NotebookNode) -> bool:
-    """True for a locked code cell that is worth points."""
-    return cell.cell_type == "code" and is_grade(cell) and not is_solution(cell)
-
-
-def _runs(cell: NotebookNode) -> bool:
-    return cell.cell_type == "code" and bool(cell.source.strip())
-
-
-class RestoreCells(NbGraderPreprocessor):
-    """Brings a submission's cells back to what was handed out, whatever was done to their metadata.
-
-    Cells are known by their grade id, or by their cell id where the metadata is gone. Check cells get their
-    source, place in the gradebook and points back; a missing one is put at the end; of several copies the
-    last one stays. Tags go, since one of them would keep a cell from running.
-    """
-
-    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
-        """Repairs the notebook in place."""
-        place = resources["nbgrader"]
-        with Gradebook(place["db_url"]) as gradebook:
-            notebook = gradebook.find_notebook(place["notebook"], place["assignment"])
-            points = {cell.name: float(cell.max_score) for cell in notebook.grade_cells}
-            solutions = {cell.name for cell in notebook.solution_cells}
-            known = {
-                source.name: {
-                    "source": source.source,
-                    "cell_type": source.cell_type,
-                    "metadata": {
-                        "schema_version": 3,
-                        "grade_id": source.name,
-                        "grade": source.name in points,
-                        "solution": source.name in solutions,
-                        "locked": bool(source.locked),
-                        "task": False,
-                        "cell_type": source.cell_type,
-                        "checksum": source.checksum,
-                        **({"points": points[source.name]} if source.name in points else {}),
-                    },
-                }
-                for source in notebook.source_cells
-            }
-        self.restore(nb, known)
-        return nb, resources
-
-    def restore(self, nb: NotebookNode, known: dict[str, dict[str, Any]]) -> None:
-        """The repair itself; `known` maps grade ids to source, cell type and metadata as handed out."""
-        seen: set[str] = set()
-        for place in range(len(nb.cells) - 1, -1, -1):
-            cell = nb.cells[place]
-            cell.metadata.pop("tags", None)
-            cell.source = cell.source.replace("\r\n", "\n")
-            name = _name(cell, known)
-            cell.metadata.pop("nbgrader", None)
-            if name is None or name in seen:
-                continue
-            seen.add(name)
-            given = known[name]
-            if given["metadata"]["locked"] or cell.cell_type != given["cell_type"]:
-                source = given["source"] if given["metadata"]["locked"] else cell.source
-                cell = _new_cell(given["cell_type"], source, cell.get("id"))
-                nb.cells[place] = cell
-            cell.metadata["nbgrader"] = copy.deepcopy(given["metadata"])
-        for name, given in known.items():
-            if name not in seen and given["metadata"]["grade"]:
-                self.log.warning("The cell %s was missing; it is put back at the end.", name)
-                cell = _new_cell(given["cell_type"], given["source"], None)
-                cell.metadata["nbgrader"] = copy.deepcopy(given["metadata"])
-                nb.cells.append(cell)
-
-
-def _name(cell: NotebookNode, known: dict[str, dict[str, Any]]) -> str | None:
-    metadata = cell.metadata.get("nbgrader")
-    name = metadata.get("grade_id") if isinstance(metadata, dict) else None
-    for candidate in (name, cell.get("id")):
-        if isinstance(candidate, str) and candidate in known:
-            return candidate
-    return None
-
-
-def _new_cell(cell_type: str, source: str, identity: str | None) -> NotebookNode:
-    make = new_code_cell if cell_type == "code" else new_markdown_cell
-    return make(source, id=identity) if identity else make(source)
 
 
 class GradedExecute(Execute):
@@ -208,7 +111,7 @@ class GradedExecute(Execute):
         self._begin()
         try:
             for index, cell in enumerate(nb.cells):
-                if not _runs(cell):
+                if not runs(cell):
                     continue
                 if self.kc is None or self._late():
                     self._fail(
@@ -259,7 +162,7 @@ class GradedExecute(Execute):
             self._begin()
             for index in range(upto):
                 cell = nb.cells[index]
-                if not _runs(cell) or is_check(cell) or index in lost:
+                if not runs(cell) or is_check(cell) or index in lost:
                     continue
                 if self._late():
                     return
@@ -350,42 +253,3 @@ def _notebooks_and_links(folder: str, names: list[str]) -> list[str]:
 def _first_line(error: Exception) -> str:
     text = ANSI.sub("", str(error)).strip()
     return text.splitlines()[0][:300] if text else type(error).__name__
-
-
-class Judge(NbGraderPreprocessor):
-    """Writes the verdict on each check cell into its outputs, where nbgrader looks for a partial score. Fails
-    closed.
-    """
-
-    def preprocess_cell(
-        self, cell: NotebookNode, resources: dict[str, Any], cell_index: int
-    ) -> tuple[NotebookNode, dict[str, Any]]:
-        """Replaces the outputs of a check cell by the score with its report, then what was printed."""
-        if not is_check(cell):
-            if cell.cell_type == "code":
-                cell.outputs = _within(cell.outputs)
-            return cell, resources
-        grade_id = cell.metadata.nbgrader["grade_id"]
-        held = resources.get("glassbox", {})
-        asked = held.get("sheets", {}).get(grade_id)
-        problem = held.get("problems", {}).get(grade_id, "")
-        printed = _printed(cell.outputs)
-        if asked is None:
-            verdict = Verdict.unknown(grade_id, problem or "the judge has no record of this cell")
-            self.log.error("No record of the check cell %s; it scores 0.", grade_id)
-        else:
-            verdict = Verdict.of(judge(asked, held["attempt"], problem, printed))
-        cell.outputs = verdict.outputs(float(cell.metadata.nbgrader["points"]))
-        return cell, resources
-
-
-def _within(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """Drops outputs above the size limit: an update of a display does not pass where others are counted."""
-    return [output for output in outputs if len(json.dumps(output, default=str)) <= CELL_BYTES]
-
-
-def _printed(outputs: list[NotebookNode]) -> str:
-    """What a check cell printed, and its traceback, as text."""
-    parts = [output.text for output in outputs if output.output_type == "stream"]
-    parts += ["\n".join(output.traceback) for output in outputs if output.output_type == "error"]
-    return ANSI.sub("", "".join(parts))[:4000]

@@ -1,0 +1,53 @@
+"""The verdict in a check cell: a score where nbgrader looks for one, and the report behind it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from nbformat.notebooknode import NotebookNode
+from nbgrader.preprocessors import NbGraderPreprocessor
+
+from .cells import ANSI, is_check
+from .execute import CELL_BYTES
+from .judge import judge
+from .report import Verdict
+
+
+class Judge(NbGraderPreprocessor):
+    """Writes the verdict on each check cell into its outputs, where nbgrader looks for a partial score. Fails
+    closed.
+    """
+
+    def preprocess_cell(
+        self, cell: NotebookNode, resources: dict[str, Any], cell_index: int
+    ) -> tuple[NotebookNode, dict[str, Any]]:
+        """Replaces the outputs of a check cell by the score with its report, then what was printed."""
+        if not is_check(cell):
+            if cell.cell_type == "code":
+                cell.outputs = _within(cell.outputs)
+            return cell, resources
+        grade_id = cell.metadata.nbgrader["grade_id"]
+        held = resources.get("glassbox", {})
+        asked = held.get("sheets", {}).get(grade_id)
+        problem = held.get("problems", {}).get(grade_id, "")
+        printed = _printed(cell.outputs)
+        if asked is None:
+            verdict = Verdict.unknown(grade_id, problem or "the judge has no record of this cell")
+            self.log.error("No record of the check cell %s; it scores 0.", grade_id)
+        else:
+            verdict = Verdict.of(judge(asked, held["attempt"], problem, printed))
+        cell.outputs = verdict.outputs(float(cell.metadata.nbgrader["points"]))
+        return cell, resources
+
+
+def _within(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Drops outputs above the size limit: an update of a display does not pass where others are counted."""
+    return [output for output in outputs if len(json.dumps(output, default=str)) <= CELL_BYTES]
+
+
+def _printed(outputs: list[NotebookNode]) -> str:
+    """What a check cell printed, and its traceback, as text."""
+    parts = [output.text for output in outputs if output.output_type == "stream"]
+    parts += ["\n".join(output.traceback) for output in outputs if output.output_type == "error"]
+    return ANSI.sub("", "".join(parts))[:4000]

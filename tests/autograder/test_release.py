@@ -1,0 +1,107 @@
+"""Making labs from solutions, and fresh copies of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from autograder import labs
+from autograder.errors import PlainError
+from autograder.release import release, reset
+from glassbox.tasks import catalogue
+
+ALL = labs.known()
+
+
+@pytest.mark.parametrize("lab", ALL)
+def test_labs_are_in_step_with_solutions(lab: str, tmp_path: Path) -> None:
+    fresh = release(lab, tmp_path / lab)
+    committed = labs.LABS / lab / f"{lab}.ipynb"
+    assert committed.read_text() == fresh.read_text(), "run `python3 course.py labs`"
+
+
+@pytest.mark.parametrize("lab", ALL)
+def test_every_check_has_a_task_of_the_same_worth_and_every_task_a_check(lab: str) -> None:
+    notebook = nbformat.read(labs.SOLUTIONS / lab / f"{lab}.ipynb", as_version=4)
+    checks = {}
+    for cell in notebook.cells:
+        record = cell.metadata.get("nbgrader", {})
+        if record.get("grade") and not record.get("solution"):
+            short = lab.partition("_")[0]
+            checks[f"{short}.{record['grade_id'].removeprefix('check_')}"] = record["points"]
+            assert record["locked"]
+    tasks = catalogue.tasks(lab)
+    assert checks == {name: task.points for name, task in tasks.items()}
+    assert sum(checks.values()) == 100
+
+
+@pytest.mark.parametrize("lab", ALL)
+def test_a_release_holds_no_solution_and_no_marking_scheme(lab: str, tmp_path: Path) -> None:
+    text = release(lab, tmp_path / lab).read_text()
+    for trace in ("BEGIN SOLUTION", "END SOLUTION", "MARK SCHEME", "HIDDEN TESTS"):
+        assert trace not in text
+    assert "raise NotImplementedError" in text
+
+
+@pytest.mark.parametrize("lab", ALL)
+def test_cells_are_named_as_their_grade_ids_so_that_lost_metadata_can_be_restored(lab: str) -> None:
+    notebook = json.loads((labs.LABS / lab / f"{lab}.ipynb").read_text())
+    for cell in notebook["cells"]:
+        record = cell["metadata"].get("nbgrader")
+        if record:
+            assert cell["id"] == record["grade_id"]
+
+
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(labs, "ROOT", tmp_path)
+    monkeypatch.setattr(labs, "LABS", tmp_path / "labs")
+    return tmp_path
+
+
+def test_reset_gives_a_fresh_copy_and_keeps_the_old_one(room: Path) -> None:
+    fresh, kept = reset("lab1_storage")
+    assert kept is None
+    whole = fresh.read_text()
+    fresh.write_text("my work")
+    (fresh.parent / "notes.txt").write_text("mine")
+    again, kept = reset("lab1_storage")
+    assert again.read_text() == whole
+    assert kept is not None
+    assert kept.parent == room / "kept"
+    assert (kept / "lab1_storage.ipynb").read_text() == "my work"
+    assert (kept / "notes.txt").read_text() == "mine"
+    assert [path.name for path in (room / "labs").iterdir()] == ["lab1_storage"]
+
+
+def test_resets_in_the_same_second_keep_every_copy(room: Path) -> None:
+    kept = set()
+    for number in range(3):
+        fresh, old = reset("lab1_storage")
+        kept.add(old)
+        fresh.write_text(str(number))
+    assert sorted(path.joinpath("lab1_storage.ipynb").read_text() for path in kept if path) == ["0", "1"]
+
+
+def test_a_failed_reset_leaves_the_work_where_it_was(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh, _ = reset("lab1_storage")
+    fresh.write_text("my work")
+
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("autograder.release.shutil.move", full)
+    with pytest.raises(PlainError, match="no space left"):
+        reset("lab1_storage")
+    assert fresh.read_text() == "my work"
+    assert [path.name for path in (room / "labs").iterdir()] == ["lab1_storage"]
+
+
+def test_an_unknown_lab_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(PlainError, match="did you mean lab1_storage"):
+        labs.require("lab1_store")
+    with pytest.raises(PlainError, match="the labs are lab1_storage"):
+        labs.require("zzz")

@@ -50,7 +50,7 @@ def test_a_drawing_helps_where_there_is_one(name, solved):
             return tuple(step + 1 for step in right)
         return (right[0], tuple(step + 1 for step in right[1]), *right[2:])
 
-    assert "<svg" in try_out(task, wrong)._repr_html_()
+    assert any("<svg" in try_out(task, wrong, seed)._repr_html_() for seed in "abcdef")
 
 
 def test_what_a_learner_raises_or_returns_is_escaped():

@@ -119,12 +119,20 @@ def test_a_group_that_is_missing_or_of_another_length_is_lost(task):
         assert won.won
 
 
-def test_the_first_wrong_case_is_kept(task):
+def test_the_wrong_case_that_is_easiest_to_read_is_kept(task):
     drawn = cases(task, "seed")
     results = compare(task, drawn, [[{"value": 5} for _ in group] for group in drawn])
     assert results[0].wrong == results[0].cases == len(drawn[0])
-    assert results[0].first.case == drawn[0][0]
-    assert results[0].first.yours == {"value": 5}
+    assert len(repr(results[0].simplest.case)) == min(len(repr(case)) for case in drawn[0])
+    assert results[0].simplest.yours == {"value": 5}
+
+
+def test_a_case_that_was_skipped_is_kept_only_where_nothing_else_went_wrong(task):
+    drawn = cases(task, "seed")
+    longest = max(range(len(drawn[0])), key=lambda place: len(repr(drawn[0][place])))
+    answers = [{"timeout": True} if place == longest else {"skipped": True} for place in range(len(drawn[0]))]
+    lost, _ = compare(task, drawn, [answers, None])
+    assert lost.simplest.case == drawn[0][longest]
 
 
 def test_the_same_seed_draws_the_same_cases_and_no_case_twice(task, lab1):

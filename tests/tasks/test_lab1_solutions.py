@@ -29,7 +29,7 @@ def seeds(full):
 def test_the_solution_wins_every_property_on_every_seed(name, lab1, solved, tried, seeds):
     for seed in seeds:
         results = tried(lab1[name], solved[name], seed)
-        lost = [(result.prop.name, result.first) for result in results if not result.won]
+        lost = [(result.prop.name, result.simplest) for result in results if not result.won]
         assert not lost, (seed, lost)
 
 
@@ -38,7 +38,7 @@ def test_the_piece_of_the_mini_framework_wins_every_property_on_every_seed(name,
     piece = pieces.reference(lab1[name].piece)
     for seed in seeds:
         results = tried(lab1[name], piece, seed)
-        lost = [(result.prop.name, result.first) for result in results if not result.won]
+        lost = [(result.prop.name, result.simplest) for result in results if not result.won]
         assert not lost, (seed, lost)
 
 

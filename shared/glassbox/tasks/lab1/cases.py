@@ -16,7 +16,7 @@ Layout = tuple[Ints, Ints, int]
 
 MakeLayout = Callable[[random.Random], Layout]
 
-CELLS = 1 << 14
+CELLS = 1 << 17
 
 
 @functools.cache
@@ -61,12 +61,16 @@ def until(draw: Draw, test: Callable[[Case], bool]) -> Draw:
     return drawn
 
 
-def some_sizes(rng: random.Random, ndim: int | None = None, limit: int = 60) -> Ints:
-    """Sizes from 2 to 6, at most `limit` elements; 2 to 4 dimensions unless told."""
+def some_sizes(rng: random.Random, ndim: int | None = None, limit: int = 240) -> Ints:
+    """Sizes from 2 on, at most `limit` elements; 2 to 4 dimensions unless told.
+
+    Half of them are small enough to be looked at; the others make a list of all cases hopelessly long.
+    """
     ndim = rng.randint(2, 4) if ndim is None else ndim
+    largest, elements = rng.choice(((6, min(limit, 60)), (15, limit)))
     while True:
-        sizes = tuple(rng.randint(2, 6) for _ in range(ndim))
-        if math.prod(sizes) <= limit:
+        sizes = tuple(rng.randint(2, largest) for _ in range(ndim))
+        if math.prod(sizes) <= elements:
             return sizes
 
 
@@ -186,6 +190,6 @@ def canon_layout(case: Case, value: Any) -> Any:
 
 def picture(shape: Sequence[int], stride: Sequence[int], offset: int = 0) -> dict[str, Any] | None:
     """What to draw for a layout; None for one too large to look at."""
-    if math.prod(shape) > 64:
+    if math.prod(shape) > (300 if len(shape) < 3 else 80):
         return None
     return {"shape": tuple(shape), "stride": tuple(stride), "offset": offset}

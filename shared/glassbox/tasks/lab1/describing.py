@@ -12,7 +12,6 @@ from .cases import (
     MakeLayout,
     always,
     any_layout,
-    blank,
     dense,
     empty,
     gapped,
@@ -33,15 +32,15 @@ def _true_strides(shape: Sequence[int]) -> Any:
     return torch.empty(shape, device="meta").stride()
 
 
-def _sizes(ndim: int, low: int = 2) -> Draw:
-    return lambda rng: (tuple(rng.randint(low, 12) for _ in range(ndim)),)
+def _sizes(ndim: int, largest: int = 99) -> Draw:
+    return lambda rng: (tuple(rng.randint(2, largest) for _ in range(ndim)),)
 
 
-def _with(size: int, where: str) -> Draw:
+def _with(size: int, where: str, largest: int = 12) -> Draw:
     """A shape with `size` first, last, between others, or in two places."""
 
     def draw(rng: random.Random) -> Case:
-        sizes = [rng.randint(2, 12) for _ in range(rng.randint(3, 4))]
+        sizes = [rng.randint(2, largest) for _ in range(rng.randint(3, 4))]
         places = {"first": [0], "last": [-1], "between": [1], "twice": rng.sample(range(len(sizes)), 2)}[
             where
         ]
@@ -67,7 +66,7 @@ contiguous_strides = Task(
         Property(
             "shapes of one to five dimensions",
             weight=2,
-            corners=(_sizes(1), _sizes(5)),
+            corners=(_sizes(1), _sizes(3, 9), _sizes(5, 9)),
             draws=(_sizes(2), _sizes(3), _sizes(4)),
             why="rows lie one after the other, so a step along a dimension skips all that lies to its right",
             slip="the product runs over the sizes to the left, or takes in the dimension's own size",
@@ -76,7 +75,7 @@ contiguous_strides = Task(
             "dimensions of size 1, and no dimension at all",
             weight=1,
             corners=(always(()), always((1,)), always((1, 1, 1)), *(_with(1, where) for where in _PLACES)),
-            draws=tuple(_with(1, where) for where in _PLACES),
+            draws=tuple(_with(1, where, 99) for where in _PLACES),
             why="a batch of one and a scalar are everyday tensors",
             slip="a 0-d tensor has the strides (), and a size of 1 multiplies like any other",
         ),
@@ -84,7 +83,7 @@ contiguous_strides = Task(
             "dimensions of size 0",
             weight=1,
             corners=(always((0,)), *(_with(0, where) for where in _PLACES)),
-            draws=tuple(_with(0, where) for where in _PLACES),
+            draws=tuple(_with(0, where, 99) for where in _PLACES),
             why="empty batches occur, and PyTorch gives them strides as if the size were 1",
             slip="the product becomes 0 once it has met a size of 0",
         ),
@@ -94,7 +93,7 @@ contiguous_strides = Task(
         "Walk over the sizes from the right and keep the product of what you have passed.",
         "Multiply by max(size, 1), so that a size of 0 does not wipe out the product.",
     ),
-    read="notebook 01, A tensor is metadata over a storage",
+    read="notebook 01, 1. One buffer, many tensors",
     views=lambda case, value: None if value is None else picture(case[0], value),
 )
 
@@ -213,7 +212,7 @@ address = Task(
         "Check each index against its size before you use it: -size <= i < size.",
         "i % size turns a negative index into the one that it stands for.",
     ),
-    read="notebook 01, The address of an element",
+    read="notebook 01, 3. Where does T[i, j] live?",
 )
 
 
@@ -236,9 +235,9 @@ def _scattered(draw: Draw) -> Draw:
 
 
 def _fresh(rng: random.Random) -> Case:
-    """A contiguous tensor of any size up to some thousand elements; no list of these is short."""
-    x = blank([rng.randint(2, 12) for _ in range(rng.randint(2, 4))])
-    return tuple(x.shape), x.stride()
+    """A contiguous tensor of many sizes, of which no list is short."""
+    sizes = tuple(rng.randint(2, 30) for _ in range(rng.randint(2, 4)))
+    return sizes, _true_strides(sizes)
 
 
 def _first_rows(rng: random.Random) -> Case:
@@ -341,5 +340,5 @@ is_contiguous = Task(
         "Walk from the right with the stride that you expect next; a size of 1 leaves it alone.",
         "Look for a size of 0 before anything else. Return True or False, not 1 or 0.",
     ),
-    read="notebook 01, Contiguity",
+    read="notebook 01, 7. What is contiguous?",
 )

@@ -97,7 +97,7 @@ channels_last_strides = Task(
         "Walk through them from the fastest: C, then the plane from its last dimension on, then N.",
         "Put each stride at its dimension's place in the shape, which stays (N, C, ...).",
     ),
-    read="notebook 01, Memory format",
+    read="notebook 01, 7. What is contiguous?",
     views=lambda case, value: None if value is None else picture(case[0], value),
 )
 
@@ -247,6 +247,6 @@ view_dtype = Task(
         "Which dimension must lie side by side in memory, so that its items can be cut up or glued together?",
         "Three cases: equal sizes (nothing to do), smaller (multiply by the ratio), larger (check, divide).",
     ),
-    read="notebook 01, view(dtype) and to(dtype)",
+    read="notebook 01, 2. Five fields",
     views=lambda case, value: picture(*case[:3]) if value is None and case[3] == case[4] else None,
 )

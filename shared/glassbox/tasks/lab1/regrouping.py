@@ -192,7 +192,7 @@ view_strides = Task(
         "elements; the strides start at the run's innermost stride and grow by the sizes given.",
         "If the product overshoots the run, there is no view. Empty tensors are best answered first.",
     ),
-    read="notebook 01, view needs fitting strides",
+    read="notebook 01, 5. view never copies, reshape might",
     views=lambda case, value: picture(case[0], case[1]) if value is None else picture(case[2], value),
 )
 
@@ -310,7 +310,7 @@ reshape = Task(
         "The -1 stands for the number of elements divided by the product of the other sizes.",
         "If the other sizes hold a 0, -1 could be anything: RuntimeError. A copy has fresh strides.",
     ),
-    read="notebook 01, reshape: a view or a hidden copy",
+    read="notebook 01, 5. view never copies, reshape might",
     views=lambda case, value: (
         picture(case[0], case[1]) if value is None else None if value[2] else picture(value[0], value[1])
     ),

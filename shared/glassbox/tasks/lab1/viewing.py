@@ -110,7 +110,7 @@ permute = Task(
         "Bring every entry of dims into 0 .. n-1 first; then look for repeats.",
         "Take shape and stride with the same list of dimensions.",
     ),
-    read="notebook 01, Views: transpose and permute",
+    read="notebook 01, 4. Which lines copy?",
     views=lambda case, value: picture(case[0], case[1]) if value is None else picture(*value),
 )
 
@@ -147,6 +147,9 @@ def _slice(bounds: str, negative_dim: bool = False) -> Draw:
             start, stop = rng.choice(((-size - rng.randint(1, 9), stop), (start, size + rng.randint(1, 9))))
         elif bounds == "empty":
             start, stop = rng.choice(((size + rng.randint(0, 5), None), (size - 1, rng.randint(0, size - 1))))
+        elif bounds == "crossed":
+            start = rng.randint(1, size - 1)
+            stop = rng.randint(0, start - 1)
         elif bounds == "steps":
             start, stop, step = (
                 rng.choice((None, 0, 1, -size)),
@@ -211,7 +214,13 @@ slice_view = Task(
         Property(
             "bounds from the end, beyond the end, and nothing between them",
             weight=2,
-            corners=(_slice("from the end"), _slice("beyond"), _slice("empty"), _slice_empty),
+            corners=(
+                _slice("from the end"),
+                _slice("beyond"),
+                _slice("empty"),
+                _slice("crossed"),
+                _slice_empty,
+            ),
             draws=(_slice("from the end"), _slice("beyond"), _slice("from the end"), _slice("empty")),
             why="Python's rules for slices hold: they never raise for a bound, they clamp it",
             slip="add the size to a negative bound first, then clamp it to 0 .. size; no count below 0",
@@ -244,7 +253,7 @@ slice_view = Task(
         "Turn None and negative bounds into plain ones, clamp both to 0 .. size; stop is at least start.",
         "The elements start, start + step, ... before stop: count them by rounding (stop - start) / step up.",
     ),
-    read="notebook 01, Views: slices",
+    read="notebook 01, 2. Five fields",
     views=lambda case, value: picture(*case[:3]) if value is None else picture(*value),
 )
 
@@ -371,6 +380,6 @@ expand = Task(
         "Each dimension is new, or kept (same size or -1), or repeated (size 1 made larger or 0).",
         "New and repeated dimensions get stride 0, kept ones their old stride, all else is a RuntimeError.",
     ),
-    read="notebook 01, expand and stride 0",
+    read="notebook 01, 6. Repeating without memory",
     views=lambda case, value: picture(case[0], case[1]) if value is None else picture(_expanded(case), value),
 )

@@ -126,7 +126,7 @@ unfold = Task(
         "Moving on by one window means moving step elements along the old dimension.",
         "The elements of one window come last: a new dimension with the old stride.",
     ),
-    read="notebook 01, Overlap: expand and as_strided",
+    read="notebook 01, 6. Repeating without memory",
     views=lambda case, value: picture(case[0], case[1]) if value is None else picture(*value),
 )
 
@@ -223,7 +223,7 @@ diagonal = Task(
         "The first element of diagonal k lies at column k of row 0, or at row -k of column 0.",
         "From there, how many rows and how many columns are left? The smaller number is the length.",
     ),
-    read="notebook 01, The address of an element",
+    read="notebook 01, 3. Where does T[i, j] live?",
     views=lambda case, value: picture(*case[:3]) if value is None else picture(*value),
 )
 
@@ -321,5 +321,5 @@ aliased_indices = Task(
         "itertools.product over a range for each size gives all indices, in the order that is asked for.",
         "With no dimensions, product() gives one empty tuple, which is the one index of a scalar.",
     ),
-    read="notebook 01, Overlap: expand and as_strided",
+    read="notebook 01, 6. Repeating without memory",
 )

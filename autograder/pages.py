@@ -9,15 +9,16 @@ from pathlib import Path
 from .grading import Grade
 
 STYLE = """
-:root { color-scheme: light dark; --line: #d5dae1; --soft: #5b6675; --accent: #d97706; }
+:root { color-scheme: light dark; --line: #8885; --accent: #d97706; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; }
-h2 { font-size: 1.1rem; margin-top: 2.2rem; border-top: 1px solid var(--line); padding-top: 1rem; }
 table { border-collapse: collapse; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .9rem .25rem 0; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 code { font-family: ui-monospace, monospace; }
-.soft { color: var(--soft); }
+.soft { opacity: .7; }
+nav td:nth-child(2) { white-space: nowrap; }
+section { margin-top: 2rem; border-top: 1px solid var(--line); padding-top: 1rem; }
 .score { font-size: 2rem; color: var(--accent); }
 """
 
@@ -44,6 +45,8 @@ def table(grade: Grade) -> str:
 
 def _lost(properties: tuple[dict[str, object], ...]) -> str:
     lost = [str(item["name"]) for item in properties if not item["won"]]
+    if len(lost) > 1 and len(lost) == len(properties):
+        return "lost: every property"
     return "lost: " + "; ".join(lost) if lost else ""
 
 
@@ -56,9 +59,7 @@ def page(grade: Grade) -> str:
         f'<td class="soft">{html.escape(task.note or _lost(task.properties))}</td></tr>'
         for task in grade.tasks
     )
-    sections = "".join(
-        f'<h2 id="{html.escape(task.id)}">{html.escape(task.title)}</h2>{task.html}' for task in grade.tasks
-    )
+    sections = "".join(f'<section id="{html.escape(task.id)}">{task.html}</section>' for task in grade.tasks)
     written = "".join(
         f"<p>Written answer, graded by hand and counted apart ({item.max_score:g} points): "
         f"{'answered' if item.answered else 'no answer yet'}.</p>"
@@ -69,8 +70,9 @@ def page(grade: Grade) -> str:
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>'
         f"<h1>{html.escape(grade.lab)}</h1>"
         f'<p><span class="score">{grade.score:g}</span> of {grade.max_score:g} points '
-        f'<span class="soft">· {html.escape(grade.time)}</span></p>{written}'
-        f"<table><thead><tr><th></th><th>task</th><th>points</th><th>of</th><th></th></tr></thead><tbody>{rows}</tbody></table>"
+        f'<span class="soft">· {html.escape(grade.time.replace("T", " ").replace("+00:00", " UTC"))}</span></p>{written}'
+        "<nav><table><thead><tr><th></th><th>task</th><th>points</th><th>of</th><th></th></tr></thead>"
+        f"<tbody>{rows}</tbody></table></nav>"
         f"{sections}</body></html>\n"
     )
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from datetime import datetime
 from pathlib import Path
-
-import nbformat
 
 from . import labs
 from .errors import PlainError
@@ -23,19 +20,11 @@ def release(lab: str, folder: Path) -> Path:
             _copy(classroom.generate(), folder)
     else:
         _copy(labs.source(lab), folder)
-    notebook = folder / f"{lab}.ipynb"
-    notebook.write_text(_normalised(notebook.read_text(encoding="utf-8")), encoding="utf-8")
-    return notebook
+    return folder / f"{lab}.ipynb"
 
 
 def _copy(source: Path, folder: Path) -> None:
     shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*", "__pycache__"))
-
-
-def _normalised(text: str) -> str:
-    """The notebook's JSON in one fixed form, so that the same source always gives the same bytes."""
-    notebook = nbformat.reads(text, as_version=4)
-    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def reset(lab: str) -> tuple[Path, Path | None]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from pathlib import Path
 
+from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 
 SANITIZE = [
@@ -28,6 +30,8 @@ AUTOGRADE = [
 def configure(config: Config, root: Path) -> Config:
     """Sets `config` up for a course in the folder `root`, and returns it."""
     find_scripts()
+    # nbgrader's models make SQLAlchemy speak of its own autoflush: nothing that a reader could mend.
+    warnings.filterwarnings("ignore", category=SAWarning, message="Object of type <Submitted")
     config.CourseDirectory.root = str(root)
     config.CourseDirectory.course_id = "glassbox"
     config.CourseDirectory.source_directory = "solutions"

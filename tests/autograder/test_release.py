@@ -105,3 +105,18 @@ def test_an_unknown_lab_is_answered_with_the_known_ones() -> None:
         labs.require("lab1_store")
     with pytest.raises(PlainError, match="the labs are lab1_storage"):
         labs.require("zzz")
+
+
+@pytest.mark.parametrize("lab", ALL)
+def test_what_a_task_gives_to_read_again_stands_in_the_notebook(lab: str) -> None:
+    for task in catalogue.tasks(lab).values():
+        number, heading = task.read.removeprefix("notebook ").split(", ", 1)
+        (path,) = (labs.ROOT / "notebooks").glob(f"{number}_*.ipynb")
+        headings = [
+            line.lstrip("# ").replace("`", "")
+            for cell in nbformat.read(path, as_version=4).cells
+            if cell.cell_type == "markdown"
+            for line in cell.source.splitlines()
+            if line.startswith("#")
+        ]
+        assert heading in headings, task.id

@@ -26,7 +26,7 @@ raised.
 
 @dataclass(frozen=True)
 class Failure:
-    """The first case of a property that went wrong."""
+    """A case of a property that went wrong."""
 
     case: Case
     expected: Answer
@@ -35,12 +35,12 @@ class Failure:
 
 @dataclass(frozen=True)
 class PropertyResult:
-    """How one property came out."""
+    """How one property came out; `simplest` is the failure that is easiest to read."""
 
     prop: Property
     cases: int
     wrong: int
-    first: Failure | None
+    simplest: Failure | None
 
     @property
     def won(self) -> bool:
@@ -85,17 +85,21 @@ def compare(
         complete = (
             given if given is not None and len(given) == len(cases) else [{"missing": True}] * len(cases)
         )
-        wrong = 0
-        first = None
+        failures = []
         for case, answer in zip(cases, complete, strict=True):
             truth = expected(task, case)
             if not right(task, case, truth, answer):
-                wrong += 1
-                first = first or Failure(
-                    case, truth, answer if isinstance(answer, dict) else {"missing": True}
+                failures.append(
+                    Failure(case, truth, answer if isinstance(answer, dict) else {"missing": True})
                 )
-        results.append(PropertyResult(prop, len(cases), wrong, first))
+        simplest = min(failures, key=_readability, default=None)
+        results.append(PropertyResult(prop, len(cases), len(failures), simplest))
     return tuple(results)
+
+
+def _readability(failure: Failure) -> tuple[bool, int]:
+    """The shorter the call, the easier to see what went wrong; a call that was skipped shows nothing."""
+    return "skipped" in failure.yours, len(repr(failure.case))
 
 
 def points(task: Task, results: Sequence[PropertyResult]) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import draw
 from ..records import StorageView
-from .compare import Answer, PropertyResult
+from .compare import Answer, Failure, PropertyResult
 from .model import Task
 from .plain import freeze, show
 
@@ -50,10 +50,10 @@ def as_text(task: Task, results: Sequence[PropertyResult], heading: str) -> str:
         lines.append(
             f"  {mark} {result.prop.name}: {result.cases - result.wrong} of {result.cases} cases right"
         )
-        if result.first is not None:
-            lines.append(f"       tried    {call_text(task, result.first.case)}")
-            lines.append(f"       expected {in_words(result.first.expected)}")
-            lines.append(f"       yours    {in_words(result.first.yours)}")
+        if result.simplest is not None:
+            lines.append(f"       tried    {call_text(task, result.simplest.case)}")
+            lines.append(f"       expected {in_words(result.simplest.expected)}")
+            lines.append(f"       yours    {in_words(result.simplest.yours)}")
             lines.append(f"       likely slip: {result.prop.slip}")
     return "\n".join(lines)
 
@@ -63,15 +63,18 @@ def as_html(task: Task, results: Sequence[PropertyResult], heading: str) -> str:
     escaped.
     """
     rows = "".join(_row(result) for result in results)
-    failed = [result for result in results if result.first is not None]
+    failed = [result for result in results if result.simplest is not None]
     head = "".join(
         f'<th style="{CELL}">{name}</th>' for name in ("", "what was checked", "cases right", "why")
     )
     table = f'<table style="{STYLE}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     parts = [f"<p><strong>{html.escape(heading)}</strong></p>", table]
     if failed:
-        parts.append(_failure(task, failed[0]))
-        parts.extend(_failure(task, result, drawn=False) for result in failed[1:])
+        pictures = [_picture(task, result.simplest) for result in failed if result.simplest]
+        # One drawing is enough to see what is meant, and a page of them is slow to read.
+        drawn = next((place for place, picture in enumerate(pictures) if picture), None)
+        for place, result in enumerate(failed):
+            parts.append(_failure(task, result, pictures[place] if place == drawn else ""))
         parts.append(f"<p>To read again: {html.escape(task.read)}</p>")
     return f'<div class="glassbox-report">{"".join(parts)}</div>'
 
@@ -87,33 +90,32 @@ def _row(result: PropertyResult) -> str:
     return "<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells) + "</tr>"
 
 
-def _failure(task: Task, result: PropertyResult, drawn: bool = True) -> str:
-    first = result.first
-    assert first is not None
+def _failure(task: Task, result: PropertyResult, picture: str) -> str:
+    failure = result.simplest
+    assert failure is not None
     lines = [
-        ("tried", call_text(task, first.case)),
-        ("expected", in_words(first.expected)),
-        ("yours", in_words(first.yours)),
+        ("tried", call_text(task, failure.case)),
+        ("expected", in_words(failure.expected)),
+        ("yours", in_words(failure.yours)),
     ]
     table = "".join(
         f'<tr><th style="{CELL}">{name}</th><td style="{CELL}"><code>{html.escape(text)}</code></td></tr>'
         for name, text in lines
     )
-    picture = _picture(task, first.case, first.expected, first.yours) if drawn else ""
     return (
         f"<p>✗ {html.escape(result.prop.name)}. Likely slip: {html.escape(result.prop.slip)}</p>"
         f'<table style="{STYLE}"><tbody>{table}</tbody></table>{picture}'
     )
 
 
-def _picture(task: Task, case: Sequence[Any], truth: Answer, yours: Answer) -> str:
+def _picture(task: Task, failure: Failure) -> str:
     """Input, expected and yours as layouts, or "" where the task or the right answer cannot be drawn."""
-    expected = _view("expected", task, case, truth)
+    expected = _view("expected", task, failure.case, failure.expected)
     if expected is None:
         return ""
-    given = _view("input", task, case, {"value": None})
-    mine = _view("yours", task, case, yours)
-    note = "" if mine is not None else in_words(yours)
+    given = _view("input", task, failure.case, {"value": None})
+    mine = _view("yours", task, failure.case, failure.yours)
+    note = "" if mine is not None else in_words(failure.yours)
     return draw.layout_comparison(
         ("input", given) if given is not None else None, ("expected", expected), ("yours", mine, note)
     )._repr_html_()

@@ -65,12 +65,13 @@ def page(grade: Grade) -> str:
         f"{'answered' if item.answered else 'no answer yet'}.</p>"
         for item in grade.written
     )
+    when = grade.time.replace("T", " ").replace("+00:00", " UTC")
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(grade.lab)}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>'
         f"<h1>{html.escape(grade.lab)}</h1>"
         f'<p><span class="score">{grade.score:g}</span> of {grade.max_score:g} points '
-        f'<span class="soft">· {html.escape(grade.time.replace("T", " ").replace("+00:00", " UTC"))}</span></p>{written}'
+        f'<span class="soft">· {html.escape(when)}</span></p>{written}'
         "<nav><table><thead><tr><th></th><th>task</th><th>points</th><th>of</th><th></th></tr></thead>"
         f"<tbody>{rows}</tbody></table></nav>"
         f"{sections}</body></html>\n"

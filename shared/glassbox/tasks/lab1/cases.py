@@ -16,7 +16,7 @@ Layout = tuple[Ints, Ints, int]
 
 MakeLayout = Callable[[random.Random], Layout]
 
-CELLS = 1 << 17
+CELLS = 1 << 18
 
 
 @functools.cache

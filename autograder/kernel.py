@@ -27,16 +27,10 @@ from jupyter_client.manager import AsyncKernelManager
 from glassbox.tasks import answering, plain, unplug
 
 STAND_INS = (
-    "torch",
-    "torchvision",
-    "numpy",
-    "matplotlib",
-    "ipywidgets",
-    "anywidget",
-    "sklearn",
-    "scipy",
-    "pandas",
+    *("torch", "torchvision", "numpy", "matplotlib", "ipywidgets", "anywidget", "sklearn", "scipy", "pandas"),
+    "glassbox",
 )
+"""Packages that can be imported but not used; of glassbox, the modules that are really there come first."""
 MESSAGE_LIMIT = 32 << 20
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT", "TEMP", "TMP", "OPENBLAS_CORETYPE")
 

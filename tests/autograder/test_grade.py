@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -133,17 +135,47 @@ def test_a_wrong_name_is_one_line_and_code_2(
     assert words in said[-1]
 
 
-def test_nbgrader_passes_through_with_this_courses_configuration() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "autograder", "nbgrader", "autograde", "--show-config-json"],
-        capture_output=True,
-        text=True,
-        cwd="/",
-    )
-    assert done.returncode == 0, done.stderr
-    config = json.loads(done.stdout[done.stdout.index("{") :])
-    assert config["CourseDirectory"]["root"] == str(labs.ROOT)
-    assert "autograder.execute.GradedExecute" in config["Autograde"]["autograde_preprocessors"]
+@pytest.mark.slow
+def test_nbgraders_own_commands_grade_with_the_judge_and_leave_the_released_lab_as_it_is(
+    tmp_path: Path,
+) -> None:
+    course = tmp_path / "a course"
+    for name in ("autograder", "solutions", "labs"):
+        ignore = shutil.ignore_patterns("__pycache__", "masters")
+        shutil.copytree(labs.ROOT / name, course / name, ignore=ignore)
+    shutil.copy(labs.ROOT / "nbgrader_config.py", course)
+    released = (course / "labs" / LAB / f"{LAB}.ipynb").read_text()
+
+    def nbgrader(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "autograder", "nbgrader", *arguments],
+            capture_output=True,
+            text=True,
+            cwd=course,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    nbgrader("generate_assignment", LAB, "--force")
+    assert (course / "labs" / LAB / f"{LAB}.ipynb").read_text() == released
+    for student, notebook in (("ann", SOLUTION), ("bob", labs.LABS / LAB / f"{LAB}.ipynb")):
+        (course / "submitted" / student / LAB).mkdir(parents=True)
+        shutil.copy(notebook, course / "submitted" / student / LAB)
+    said = nbgrader("autograde", LAB)
+    assert "SAWarning" not in said
+    nbgrader("generate_feedback", LAB)
+    nbgrader("export")
+    with (course / "grades.csv").open() as file:
+        scores = {row["student_id"]: float(row["raw_score"]) for row in csv.DictReader(file)}
+    assert scores == {"ann": 100, "bob": 0}
+    shown = (course / "feedback" / "ann" / LAB / f"{LAB}.html").read_text()
+    for prop in catalogue.find("lab1.expand").properties:
+        assert prop.name in shown
+
+
+def test_nbgraders_exit_code_passes_through() -> None:
+    assert main(["nbgrader", "--version"]) == 0
+    assert main(["nbgrader", "autograde", "--no-such-option"]) != 0
 
 
 def test_a_saved_grade_is_whole_or_not_there(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,8 +28,14 @@ STARTS: dict[str, list[list[str]]] = {
     "python3 course.py grade lab1_storage": [["-m", "autograder", "grade", "lab1_storage"]],
     "python3 course.py reset lab1_storage": [["-m", "autograder", "reset", "lab1_storage"]],
     "python3 course.py bundle glassbox-student.zip": [["-m", "autograder", "bundle", "glassbox-student.zip"]],
+    "python3 course.py nbgrader generate_assignment lab1_storage --force": [
+        ["-m", "autograder", "nbgrader", "generate_assignment", "lab1_storage", "--force"]
+    ],
     "python3 course.py nbgrader autograde lab1_storage": [
         ["-m", "autograder", "nbgrader", "autograde", "lab1_storage"]
+    ],
+    "python3 course.py nbgrader generate_feedback lab1_storage": [
+        ["-m", "autograder", "nbgrader", "generate_feedback", "lab1_storage"]
     ],
     "python3 course.py labs": [["-m", "autograder", "labs"]],
     "python3 course.py test tests/notebooks": [["-m", "pytest", "tests/notebooks"]],

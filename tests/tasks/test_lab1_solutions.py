@@ -88,8 +88,11 @@ def test_errors_are_at_most_a_third_of_a_property(name, lab1, full):
     task = lab1[name]
     for seed in range(200 if full else 5):
         for prop, group in zip(task.properties, cases(task, f"shares/{seed}"), strict=True):
-            raised = sum("raised" in compare.expected(task, case) for case in group)
-            assert raised <= len(group) / 3, (prop.name, raised, len(group))
+            truths = [compare.expected(task, case) for case in group]
+            raised = [truth["message"] for truth in truths if "raised" in truth]
+            assert len(raised) <= len(group) / 3, (prop.name, raised)
+            # An error of the case's maker is no error that a learner is asked for.
+            assert not any("out of bounds for storage" in message for message in raised), prop.name
 
 
 @pytest.mark.parametrize(("name", "least"), [("is_contiguous", 0.3), ("view_strides", 0.2), ("reshape", 0.2)])

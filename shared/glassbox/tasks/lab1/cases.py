@@ -26,9 +26,10 @@ def _storage() -> Any:
     return torch.arange(CELLS)
 
 
-def tensor(shape: Sequence[int], stride: Sequence[int], offset: int = 0) -> Any:
-    """A real tensor with this layout; every element holds the number of its storage cell."""
-    return _storage().as_strided(shape, stride, offset)
+def tensor(shape: Sequence[int], stride: Sequence[int], offset: int = 0, dtype: Any = None) -> Any:
+    """A real tensor with this layout; without a dtype, every element holds the number of its storage cell."""
+    cells = _storage() if dtype is None else _storage().view(dtype)
+    return cells.as_strided(shape, stride, offset)
 
 
 def blank(shape: Sequence[int]) -> Any:

@@ -20,6 +20,7 @@ from .cases import (
     repeated,
     some_sizes,
     stepped,
+    tensor,
 )
 
 
@@ -108,7 +109,7 @@ def _true_view_dtype(
     import torch
 
     dtypes = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-    x = torch.empty(1 << 13, dtype=dtypes[itemsize]).as_strided(shape, stride, offset)
+    x = tensor(shape, stride, offset, dtypes[itemsize])
     return layout(x.view(dtypes[new_itemsize]))
 
 

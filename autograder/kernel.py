@@ -35,22 +35,13 @@ MESSAGE_LIMIT = 32 << 20
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT", "TEMP", "TMP", "OPENBLAS_CORETYPE")
 
 BOOT = '''"""Starts ipykernel on the path prepared for it, with stand-ins for the packages that are absent."""
-import importlib.abc, importlib.machinery, sys
+import sys
 
 site, sys.argv = sys.argv[1], [sys.argv[0], *sys.argv[2:]]
 sys.path = [place for place in sys.path if "-packages" not in place] + [site]
-from glassbox.tasks.unplug import unplugged_module
+from glassbox.tasks.unplug import StandIns
 
-class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {roots!r}:
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
-    def create_module(self, spec):
-        return unplugged_module(spec.name)
-    def exec_module(self, module):
-        pass
-
-sys.meta_path.append(StandIns())
+sys.meta_path.append(StandIns({packages!r}))
 from ipykernel.kernelapp import launch_new_instance
 launch_new_instance()
 '''
@@ -99,7 +90,7 @@ def kernel_site() -> Path:
     (tasks / "__init__.py").write_text(
         '"""The kernel\'s side of a grade."""\n\nfrom .answering import check\n\n__all__ = ["check"]\n'
     )
-    (folder / "boot.py").write_text(BOOT.replace("{roots!r}", repr(STAND_INS)))
+    (folder / "boot.py").write_text(BOOT.format(packages=STAND_INS))
     return site
 
 

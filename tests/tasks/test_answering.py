@@ -5,9 +5,11 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+from glassbox.tasks import answering
 from glassbox.tasks.answering import answer, ask
 
 PATIENCE = 60.0
@@ -162,3 +164,35 @@ def test_a_printed_answer_is_no_answer():
 def test_arguments_arrive_as_they_were_sent():
     seen, _ = _ask(lambda *args: [type(arg).__name__ for arg in args], calls=(((1, 2), 3, None, ()),))
     assert seen == [{"value": ["tuple", "int", "NoneType", "tuple"]}]
+
+
+def test_a_process_that_the_function_left_behind_ends_with_it(tmp_path):
+    note = tmp_path / "pid"
+
+    def leaves_one_behind(n):
+        child = os.fork()
+        if child == 0:
+            time.sleep(60)
+            os._exit(0)
+        note.write_text(str(child))
+        return n
+
+    answers, _ = ask(leaves_one_behind, ((1,),), seconds=5)
+    assert answers == [{"value": 1}]
+    gone = time.monotonic() + 20
+    while time.monotonic() < gone and _alive(int(note.read_text())):
+        time.sleep(0.05)
+    assert not _alive(int(note.read_text()))
+
+
+def _alive(pid):
+    """Whether the process runs; one that has ended and waits to be collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_line_that_is_nested_too_deep_is_no_answer():
+    answers, _ = answering._collect("[" * 100_000 + "\n" + '{"value": 1}\n', 2, "died")
+    assert answers == [{"value": 1}, {"died": True}]

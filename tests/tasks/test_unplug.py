@@ -108,3 +108,11 @@ def test_the_sentence_names_what_was_used():
         pytest.raises(UnpluggedError, match=r"^numpy\.lib\.stride_tricks\.as_strided is"),
     ):
         function(3)
+
+
+def test_a_package_that_was_not_loaded_before_is_absent_too():
+    assert "colorsys" not in sys.modules
+    function = _written("def f(n):\n    import colorsys\n    return colorsys.rgb_to_hsv(n, n, n)")
+    with unplugged(function, ("colorsys",)):
+        assert answering.answer(function, (1,))["raised"] == "UnpluggedError"
+    assert "colorsys" not in sys.modules

@@ -71,10 +71,12 @@ def ask(
         os.close(read)
         _child(function, calls, write)
     os.close(write)
+    with contextlib.suppress(OSError):  # the child does so too; whoever comes first, it is done
+        os.setpgid(child, child)
     text, ended = _read_until(read, time.monotonic() + seconds)
     os.close(read)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(child, signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return _collect(text, len(calls), "died" if ended else "timeout")
 
@@ -85,6 +87,8 @@ def _child(function: Callable[..., Any], calls: tuple[Any, ...], write: int) -> 
             import resource
 
             resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+        with contextlib.suppress(OSError):
+            os.setpgid(0, 0)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         _answer_all(function, calls, lambda line: _write_all(write, line.encode()))
     finally:
@@ -154,7 +158,7 @@ def _collect(text: str, count: int, ending: str) -> tuple[list[dict[str, Any]], 
     for line in text.splitlines():
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(record, dict) and "printed" in record:
             printed = str(record["printed"])[:PRINTED]

@@ -38,7 +38,7 @@ def _plain(value: object, depth: int, budget: list[int]) -> Any:
     budget[0] -= 1
     if budget[0] < 0:
         raise NotPlainError(f"the value has more than {MAX_ITEMS:,} items")
-    if value is None or isinstance(value, bool):
+    if value is None or value is True or value is False:
         return value
     if isinstance(value, int):
         return _whole(int(value))

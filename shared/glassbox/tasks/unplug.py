@@ -8,9 +8,11 @@ a grade the same stand-ins fill the places of packages that are absent.
 from __future__ import annotations
 
 import contextlib
+import importlib.abc
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from importlib.machinery import ModuleSpec
 from typing import Any
 
 
@@ -57,32 +59,47 @@ class UnpluggedModule(types.ModuleType):
         return Unplugged(f"{self.__name__}.{name}")
 
 
-def unplugged_module(name: str) -> UnpluggedModule:
-    """Returns a stand-in for the module called `name`; its submodules can be imported where a finder serves
-    them.
-    """
-    module = UnpluggedModule(name, f"Stands in for {name}, which is absent here.")
-    module.__path__ = []
-    return module
+class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds a stand-in for every module of some packages; placed on `sys.meta_path`."""
+
+    def __init__(self, packages: Collection[str]) -> None:
+        self.packages = packages
+
+    def holds(self, name: str) -> bool:
+        """True for the modules of the packages."""
+        return name.partition(".")[0] in self.packages
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """A specification of which nothing is loaded but the stand-in."""
+        return ModuleSpec(name, self, is_package=True) if self.holds(name) else None
+
+    def create_module(self, spec: ModuleSpec) -> UnpluggedModule:
+        """The stand-in itself."""
+        return UnpluggedModule(spec.name, f"Stands in for {spec.name}, which is unplugged.")
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """There is nothing to run."""
 
 
 @contextlib.contextmanager
-def unplugged(function: Callable[..., Any], packages: tuple[str, ...]) -> Iterator[None]:
-    """Within the block, imports of `packages` and the names of `function`'s module that come from them are
-    stand-ins.
+def unplugged(function: Callable[..., Any], packages: Collection[str]) -> Iterator[None]:
+    """Within the block, imports of `packages` and what `function` finds of them in its module are stand-ins.
 
     Every change is undone on leaving, whatever happens inside.
     """
+    finder = StandIns(packages)
     names = getattr(_inner(function), "__globals__", {})
     swapped = {key: value for key, value in names.items() if _package(value) in packages}
-    hidden = {key: module for key, module in sys.modules.items() if key.partition(".")[0] in packages}
+    hidden = {key: sys.modules.pop(key) for key in list(sys.modules) if finder.holds(key)}
+    sys.meta_path.insert(0, finder)
     try:
-        for key in hidden:
-            sys.modules[key] = unplugged_module(key)
         for key, value in swapped.items():
             names[key] = Unplugged(getattr(value, "__name__", None) or f"{_package(value)} ({key})")
         yield
     finally:
+        sys.meta_path.remove(finder)
+        for key in [key for key in sys.modules if finder.holds(key)]:
+            del sys.modules[key]
         sys.modules.update(hidden)
         names.update(swapped)
 

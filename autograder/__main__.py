@@ -6,6 +6,7 @@ import argparse
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from . import labs
 from .errors import PlainError
@@ -16,8 +17,8 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["nbgrader"]:
         return nbgrader(given[1:])
-    options = parser().parse_args(given)
     try:
+        options = parser().parse_args(given)
         return int(options.run(options) or 0)
     except PlainError as error:
         print(error, file=sys.stderr)
@@ -27,9 +28,17 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
 
 
+class OneLine(argparse.ArgumentParser):
+    """An argument parser whose errors are one line with a way out."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises PlainError."""
+        raise PlainError(f"{message}; see python3 {self.prog} --help")
+
+
 def parser() -> argparse.ArgumentParser:
     """The commands and their arguments."""
-    top = argparse.ArgumentParser(prog="course.py", description="Grade, make and reset labs.")
+    top = OneLine(prog="course.py", description="Grade, make and reset labs.")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     one = commands.add_parser("grade", help="grade your notebook of a lab")
     one.add_argument("lab", metavar="LAB", help="such as lab1_storage")

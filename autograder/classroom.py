@@ -80,10 +80,12 @@ class Classroom:
             }
 
     def _do(self, step: str, result: dict[str, Any]) -> None:
-        if not result["success"]:
-            raise StepError(
-                f"nbgrader {step} failed for {self.lab}:\n{result.get('log') or result.get('error')}"
-            )
+        if result["success"]:
+            return
+        log = result.get("log") or result.get("error") or ""
+        if "Canceled" in log or "KeyboardInterrupt" in log:
+            raise KeyboardInterrupt  # nbgrader takes an interrupt for a failure of its own
+        raise StepError(f"nbgrader {step} failed for {self.lab}:\n{log}")
 
 
 def _without_clearing() -> list[type]:

@@ -136,11 +136,8 @@ class GradedExecute(Execute):
             self._arm(cell.metadata.nbgrader["grade_id"], seed)
         self.execute_cell(cell, index, store_history=True)
         errors = [output for output in cell.outputs if output.output_type == "error"]
-        if errors and is_check(cell):
-            error = errors[-1]
-            self._problems[cell.metadata.nbgrader["grade_id"]] = (
-                f"the check cell raised {error.ename}: {error.evalue}"[:300]
-            )
+        if errors:
+            self._note(cell, f"raised {errors[-1].ename}: {ANSI.sub('', errors[-1].evalue)}")
 
     def _arm(self, grade_id: str, seed: str) -> None:
         try:
@@ -182,8 +179,15 @@ class GradedExecute(Execute):
 
     def _fail(self, cell: NotebookNode, name: str, message: str) -> None:
         cell.outputs = [new_output("error", ename=name, evalue=message, traceback=[f"{name}: {message}"])]
+        self._note(cell, f"ended with {name}: {message}")
+
+    def _note(self, cell: NotebookNode, what: str) -> None:
+        """Keeps what went wrong in a piece's cell or in its check; the first explains the second."""
+        name = cell.metadata.get("nbgrader", {}).get("grade_id")
         if is_check(cell):
-            self._problems[cell.metadata.nbgrader["grade_id"]] = message
+            self._problems.setdefault(name, f"the check cell {what}"[:300])
+        elif name is not None:
+            self._problems.setdefault(f"check_{name}", f"the cell of your function {what}"[:300])
 
     def _begin(self) -> None:
         self.km = self.create_kernel_manager()

@@ -106,7 +106,7 @@ def read(lab: str, notebook: str | os.PathLike[str] | None) -> str:
             raise ValueError("not an object")
     except (ValueError, RecursionError):
         raise PlainError(
-            f"{path} is not a notebook: it does not hold JSON; save it again from JupyterLab."
+            f"{path} is not a notebook: it holds no notebook's JSON; save it again from JupyterLab."
         ) from None
     try:
         parsed = nbformat.reads(text, as_version=4)

@@ -86,7 +86,7 @@ def sheet(task: Task, seed: str) -> Sheet:
 
 @dataclass(frozen=True)
 class Report:
-    """What one task earned, and why."""
+    """What one task earned, and why; `answered` is False where there is nothing to compare."""
 
     task: Task
     attempt: str
@@ -94,6 +94,7 @@ class Report:
     results: tuple[PropertyResult, ...]
     note: str = ""
     printed: str = ""
+    answered: bool = True
 
     @property
     def of(self) -> float:
@@ -131,13 +132,14 @@ def judge(asked: Sheet, attempt: str, problem: str = "", printed: str = "") -> R
     results = compare(asked.task, asked.drawn, answers)
     won = points(asked.task, results)
     note = problem
+    answered = any(given is not None for given in answers)
     if answers and all(given is not None and _unwritten(given) for given in answers):
-        note = "not written yet"
+        note, answered = "not written yet", False
     elif any(len(sets) > 1 for sets in asked.received.values()):
         note = "several answer sets came for one group; it counts as unanswered"
-    elif not note and all(given is None for given in answers):
+    elif not note and not answered:
         note = "no answers came from this cell"
-    return Report(asked.task, attempt, won, results, note, printed[:4000])
+    return Report(asked.task, attempt, won, results, note, printed[:4000], answered)
 
 
 def _unwritten(answers: Sequence[Any]) -> bool:

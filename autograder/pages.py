@@ -37,7 +37,7 @@ def table(grade: Grade) -> str:
     for item in grade.written:
         state = "answered, to be graded by hand" if item.answered else "no answer yet; graded by hand"
         lines.append(f"  {'written answer (apart)':<{width}}      - / {item.max_score:<4g} {state}")
-    failed = [task for task in grade.tasks if task.score < task.max_score and task.note != "not written yet"]
+    failed = [task for task in grade.tasks if task.score < task.max_score and "\n" in task.text]
     for task in failed:
         lines += ["", task.text]
     return "\n".join(lines)

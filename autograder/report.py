@@ -26,14 +26,14 @@ def heading(report: Report) -> str:
 
 def as_text(report: Report) -> str:
     """The report for a terminal."""
-    if not report.results or report.note == "not written yet":
+    if not report.answered:
         return heading(report)
     return show.as_text(report.task, report.results, heading(report))
 
 
 def as_html(report: Report) -> str:
     """The report as HTML without scripts; all that came from the submission is escaped."""
-    if not report.results or report.note == "not written yet":
+    if not report.answered:
         return f"<p><strong>{html.escape(heading(report))}</strong></p>"
     return show.as_html(report.task, report.results, heading(report))
 

@@ -76,6 +76,43 @@ def test_a_half_right_notebook_is_told_what_failed_and_why(desk: Desk) -> None:
         assert word in table
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("def unfold(:", "the cell of your function raised SyntaxError"),
+        (
+            "import no_such_module\ndef unfold(*a):\n    return a",
+            "raised ModuleNotFoundError: No module named",
+        ),
+        ("unfolded = 3", "the check cell raised NameError: name 'unfold' is not defined"),
+    ],
+)
+def test_a_cell_that_fails_itself_is_named_as_the_reason(desk: Desk, source: str, words: str) -> None:
+    notebook = desk.solved()
+    next(c for c in notebook.cells if c.id == "unfold").source = source
+    outcome = desk.grade(notebook)
+    task = next(task for task in outcome.tasks if task.id == "lab1.unfold")
+    assert outcome.score == 100 - task.max_score
+    assert words in task.note
+    assert words in pages.table(outcome)
+    assert "\n" not in task.text
+
+
+def test_an_interrupt_in_the_middle_of_grading_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from nbgrader.converters import GenerateAssignment
+
+    def interrupted(self: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(GenerateAssignment, "convert_single_notebook", interrupted)
+    monkeypatch.setattr(GenerateAssignment, "start", interrupted)
+    assert main(["grade", LAB]) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "Stopped; nothing was changed."
+
+
 def broken(tmp_path: Path, content: bytes) -> Path:
     path = tmp_path / "x.ipynb"
     path.write_bytes(content)
@@ -85,10 +122,10 @@ def broken(tmp_path: Path, content: bytes) -> Path:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "does not hold JSON"),
-        (b"{", "does not hold JSON"),
-        (b"[1, 2]", "does not hold JSON"),
-        (b"[" * 100_000, "does not hold JSON"),
+        (b"", "holds no notebook's JSON"),
+        (b"{", "holds no notebook's JSON"),
+        (b"[1, 2]", "holds no notebook's JSON"),
+        (b"[" * 100_000, "holds no notebook's JSON"),
         (b"\xff\xfe\x00", "could not be read"),
         (b'{"nbformat": 5, "nbformat_minor": 0, "metadata": {}, "cells": []}', "is not a valid notebook"),
         (b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": 3}', "is not a valid notebook"),
@@ -125,6 +162,9 @@ def test_a_notebook_of_another_lab_is_named(tmp_path: Path, monkeypatch: pytest.
         (["grade", "lab9"], "There is no lab called 'lab9'"),
         (["grade", LAB, "missing.ipynb"], "There is no notebook at missing.ipynb"),
         (["reset", "lab9"], "There is no lab called 'lab9'"),
+        (["grade"], "the following arguments are required: LAB; see python3 course.py grade --help"),
+        (["grade", LAB, "a", "b"], "unrecognized arguments: b"),
+        (["labs", "--force"], "unrecognized arguments: --force"),
     ],
 )
 def test_a_wrong_name_is_one_line_and_code_2(

@@ -38,7 +38,7 @@ def test_it_can_import_ipykernel_and_the_learners_own_tools(python) -> None:  # 
 
 
 @pytest.mark.parametrize(
-    "package", ["torch", "numpy", "torchvision", "glassbox.mini", "glassbox.xray", "glassbox.tasks.play"]
+    "package", ["torch", "numpy", "torchvision", "glassbox.mini", "glassbox.xray", "glassbox.tasks.model"]
 )
 def test_what_would_do_the_work_can_be_imported_but_not_used(python, package: str) -> None:  # type: ignore[no-untyped-def]
     code = f"""
@@ -63,7 +63,7 @@ import glassbox, json, pathlib
 print(json.dumps(sorted(path.name for path in pathlib.Path(glassbox.__file__).parent.rglob("*.py"))))
 """
     files = python(code)
-    assert files == ["__init__.py", "__init__.py", "answering.py", "plain.py", "unplug.py"]
+    assert files == ["__init__.py", "__init__.py", "answering.py", "plain.py", "play.py", "unplug.py"]
 
 
 def test_without_the_stand_ins_the_packages_are_simply_absent(python) -> None:  # type: ignore[no-untyped-def]

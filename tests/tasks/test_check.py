@@ -1,8 +1,11 @@
 """The learner's check: what it shows for an untouched, a wrong and a right function."""
 
+import re
+import sys
+
 import pytest
 
-from glassbox.tasks import catalogue, check, lab1
+from glassbox.tasks import catalogue, check, lab1, show
 from glassbox.tasks.check import try_out
 from glassbox.tasks.play import running_on
 
@@ -32,7 +35,7 @@ def test_the_solution_passes(name, solved):
 def test_a_wrong_function_is_shown_beside_what_was_expected(name):
     checked = try_out(catalogue.find(f"lab1.{name}"), lambda *args: args[0])
     assert not checked.passed
-    for part in ("tried    ", "expected ", "yours    ", "likely slip: ", f"{name}("):
+    for part in ("tried    ", "expected ", "yours    ", f"{name}("):
         assert part in str(checked)
     assert "<table" in checked._repr_html_()
 
@@ -51,6 +54,58 @@ def test_a_drawing_helps_where_there_is_one(name, solved):
         return (right[0], tuple(step + 1 for step in right[1]), *right[2:])
 
     assert any("<svg" in try_out(task, wrong, seed)._repr_html_() for seed in "abcdef")
+
+
+def test_a_likely_slip_is_named_where_part_is_right_and_not_where_nothing_is():
+    def without_sizes_of_zero(shape):
+        strides, step = [], 1
+        for size in reversed(shape):
+            strides.insert(0, step)
+            step *= size
+        return strides
+
+    task = catalogue.find("lab1.contiguous_strides")
+    assert str(try_out(task, without_sizes_of_zero)).count("likely slip: ") == 1
+    assert "likely slip" not in str(try_out(task, lambda shape: "?"))
+
+
+def test_where_no_view_is_expected_the_drawing_shows_none_and_not_the_input():
+    """A learner's function that always finds a view, tried on a layout that has none."""
+    task = catalogue.find("lab1.view_strides")
+    checked = try_out(task, lambda shape, stride, size: (1,) * len(size))
+    failures = [result.simplest for result in checked.results if result.simplest]
+    none = [failure for failure in failures if failure.expected == {"value": None}]
+    assert none
+    for failure in none:
+        picture = show._picture(task, failure)
+        assert re.search(r">\s*expected\s*<.*>\s*None\s*<", picture, re.DOTALL)
+
+
+def test_an_interrupt_ends_the_whole_check_and_leaves_everything_as_it_was():
+    calls = []
+
+    def waiting(*args):
+        calls.append(args)
+        raise KeyboardInterrupt
+
+    modules, finders = dict(sys.modules), list(sys.meta_path)
+    with pytest.raises(KeyboardInterrupt):
+        try_out(catalogue.find("lab1.expand"), waiting)
+    assert len(calls) == 1
+    assert (dict(sys.modules), list(sys.meta_path)) == (modules, finders)
+
+
+def test_what_a_function_prints_on_either_stream_is_shown_once_and_cut(capsys):
+    def talking(*args):
+        print("x" * 500)
+        print("y" * 500, file=sys.stderr)
+
+    try_out(catalogue.find("lab1.address"), talking)
+    shown = capsys.readouterr()
+    assert "xxx" in shown.out
+    assert "yyy" in shown.out
+    assert len(shown.out) < 4000
+    assert shown.err == ""
 
 
 def test_what_a_learner_raises_or_returns_is_escaped():

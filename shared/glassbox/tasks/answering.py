@@ -101,19 +101,26 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _answer_all(function: Callable[..., Any], calls: tuple[Any, ...], send: Callable[[str], Any]) -> None:
-    with _quiet() as printed:
+    with quiet() as printed:
         for call in calls:
-            send(json.dumps(answer(function, call)) + "\n")
+            try:
+                given = answer(function, call)
+            except KeyboardInterrupt as error:  # no keyboard here: the function's own doing
+                given = {"raised": type(error).__name__, "message": ""}
+            send(json.dumps(given) + "\n")
     if printed.getvalue():
         send(json.dumps({"printed": printed.getvalue()[:PRINTED]}) + "\n")
 
 
 def answer(function: Callable[..., Any], call: tuple[Any, ...]) -> dict[str, Any]:
+    """One call's answer. Raising is an answer like any other, leaving too; only an interrupt is passed on."""
     try:
         return {"value": plain(function(*call))}
     except NotPlainError as error:
         return {"notplain": str(error)[:PRINTED]}
-    except BaseException as error:  # noqa: BLE001 - raising is an answer like any other, exits and interrupts too
+    except KeyboardInterrupt:
+        raise  # in a notebook it comes from the keyboard and means the whole check
+    except BaseException as error:  # noqa: BLE001
         with contextlib.suppress(Exception):
             return {"raised": type(error).__name__, "message": str(error)[:PRINTED]}
         return {"raised": type(error).__name__, "message": ""}
@@ -129,7 +136,7 @@ class _Bounded(io.StringIO):
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[io.StringIO]:
+def quiet() -> Iterator[io.StringIO]:
     """Collects both streams: nbgrader takes stderr for a failure, and a warning must cost nothing."""
     buffer = _Bounded()
     with contextlib.redirect_stdout(buffer), contextlib.redirect_stderr(buffer):

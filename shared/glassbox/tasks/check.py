@@ -70,8 +70,10 @@ def try_out(task: Task, function: Callable[..., Any], seed: str = PUBLIC_SEED) -
             f'check("{task.id}", ...) needs your function {task.function}, not {type(function).__name__}'
         )
     drawn = cases(task, seed)
-    with unplugged(function, task.unplugged):
+    with answering.quiet() as printed, unplugged(function, task.unplugged):
         answers = [_answers(function, group) for group in drawn]
+    if printed.getvalue():
+        print(printed.getvalue())
     untouched = all(answer.get("raised") == "NotImplementedError" for group in answers for answer in group)
     return Checked(task, compare(task, drawn, answers), untouched)
 

@@ -43,6 +43,11 @@ class PropertyResult:
     simplest: Failure | None
 
     @property
+    def slipped(self) -> bool:
+        """True where part is right: the likely slip of the property is then worth reading."""
+        return 0 < self.wrong < self.cases
+
+    @property
     def won(self) -> bool:
         """True where every case was right, and there was at least one."""
         return self.cases > 0 and self.wrong == 0

@@ -37,6 +37,11 @@ def in_words(answer: Answer) -> str:
     return "no answer came"
 
 
+def wanted(truth: Answer) -> str:
+    """The right answer as a short text: of an exception the type alone, since its words are not asked for."""
+    return in_words({"raised": truth["raised"]} if "raised" in truth else truth)
+
+
 def call_text(task: Task, case: Sequence[Any]) -> str:
     """The call that was tried, as one would type it."""
     return f"{task.function}({', '.join(show(argument, 400) for argument in case)})"
@@ -52,9 +57,10 @@ def as_text(task: Task, results: Sequence[PropertyResult], heading: str) -> str:
         )
         if result.simplest is not None:
             lines.append(f"       tried    {call_text(task, result.simplest.case)}")
-            lines.append(f"       expected {in_words(result.simplest.expected)}")
+            lines.append(f"       expected {wanted(result.simplest.expected)}")
             lines.append(f"       yours    {in_words(result.simplest.yours)}")
-            lines.append(f"       likely slip: {result.prop.slip}")
+            if result.slipped:
+                lines.append(f"       likely slip: {result.prop.slip}")
     return "\n".join(lines)
 
 
@@ -74,7 +80,8 @@ def as_html(task: Task, results: Sequence[PropertyResult], heading: str) -> str:
         # One drawing is enough to see what is meant, and a page of them is slow to read.
         drawn = next((place for place, picture in enumerate(pictures) if picture), None)
         for place, result in enumerate(failed):
-            parts.append(_failure(task, result, pictures[place] if place == drawn else ""))
+            call = call_text(task, result.simplest.case) if result.simplest else ""
+            parts.append(_failure(result, call, pictures[place] if place == drawn else ""))
         parts.append(f"<p>To read again: {html.escape(task.read)}</p>")
     return f'<div class="glassbox-report">{"".join(parts)}</div>'
 
@@ -90,42 +97,47 @@ def _row(result: PropertyResult) -> str:
     return "<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells) + "</tr>"
 
 
-def _failure(task: Task, result: PropertyResult, picture: str) -> str:
+def _failure(result: PropertyResult, call: str, picture: str) -> str:
     failure = result.simplest
     assert failure is not None
-    lines = [
-        ("tried", call_text(task, failure.case)),
-        ("expected", in_words(failure.expected)),
-        ("yours", in_words(failure.yours)),
-    ]
+    lines = [("tried", call), ("expected", wanted(failure.expected)), ("yours", in_words(failure.yours))]
     table = "".join(
         f'<tr><th style="{CELL}">{name}</th><td style="{CELL}"><code>{html.escape(text)}</code></td></tr>'
         for name, text in lines
     )
+    slip = f" Likely slip: {html.escape(result.prop.slip)}" if result.slipped else ""
     return (
-        f"<p>✗ {html.escape(result.prop.name)}. Likely slip: {html.escape(result.prop.slip)}</p>"
+        f"<p>✗ {html.escape(result.prop.name)}.{slip}</p>"
         f'<table style="{STYLE}"><tbody>{table}</tbody></table>{picture}'
     )
 
 
 def _picture(task: Task, failure: Failure) -> str:
-    """Input, expected and yours as layouts, or "" where the task or the right answer cannot be drawn."""
-    expected = _view("expected", task, failure.case, failure.expected)
-    if expected is None:
+    """Input, expected and yours side by side; "" where neither of the first two can be drawn."""
+    panels = {
+        "input": (_view("input", task, failure.case, None), ""),
+        "expected": (_answered("expected", task, failure, failure.expected), wanted(failure.expected)),
+        "yours": (_answered("yours", task, failure, failure.yours), in_words(failure.yours)),
+    }
+    if panels["input"][0] is None and panels["expected"][0] is None:
         return ""
-    given = _view("input", task, failure.case, {"value": None})
-    mine = _view("yours", task, failure.case, failure.yours)
-    note = "" if mine is not None else in_words(failure.yours)
-    return draw.layout_comparison(
-        ("input", given) if given is not None else None, ("expected", expected), ("yours", mine, note)
-    )._repr_html_()
+    shown = {
+        name: (name, view, "" if view else note) for name, (view, note) in panels.items() if view or note
+    }
+    return draw.layout_comparison(shown.get("input"), shown["expected"], shown["yours"])._repr_html_()
 
 
-def _view(name: str, task: Task, case: Sequence[Any], answer: Answer) -> StorageView | None:
-    if "value" not in answer or task.views is None:
+def _answered(name: str, task: Task, failure: Failure, answer: Answer) -> StorageView | None:
+    # None as an answer says that there is no layout; to `views` it would ask for the input's.
+    value = answer.get("value")
+    return None if value is None else _view(name, task, failure.case, freeze(value))
+
+
+def _view(name: str, task: Task, case: Sequence[Any], value: Any) -> StorageView | None:
+    if task.views is None:
         return None
     try:
-        layout = task.views(tuple(case), freeze(answer["value"]))
+        layout = task.views(tuple(case), value)
         if layout is None:
             return None
         view = StorageView.of_layout(name, **layout)

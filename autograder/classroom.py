@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,6 +19,9 @@ from . import labs
 from .settings import configure
 
 HAND_OUT_ONLY = {"ClearSolutions", "ClearMarkScheme"}
+
+
+MODULE_BYTES = 1_000_000
 
 
 class StepError(RuntimeError):
@@ -57,11 +61,14 @@ class Classroom:
         self._do("generate_assignment", self._api.generate_assignment(self.lab))
         return self.root / "labs" / self.lab
 
-    def submit(self, student: str, notebook: str) -> None:
-        """Hands in a notebook, given as text, for `student`."""
+    def submit(self, student: str, notebook: str, modules: Sequence[Path] = ()) -> None:
+        """Hands in a notebook, given as text, for `student`, with the Python files that lie beside it."""
         folder = self.root / "submitted" / student / self.lab
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{self.lab}.ipynb").write_text(notebook, encoding="utf-8")
+        for module in modules:
+            if module.is_file() and module.stat().st_size <= MODULE_BYTES:
+                shutil.copy(module, folder)
 
     def autograde(self, student: str) -> Path:
         """Grades the submission of `student`; returns the graded notebook."""

@@ -30,6 +30,8 @@ from .cells import ANSI, is_check, runs, task_id
 from .judge import Sheet, attempt_name, new_seed, sheet
 
 CELL_BYTES = 200_000
+OVERRUN = "CellTimeoutError"
+"""What nbclient calls the error in a cell that was interrupted since its time was up."""
 
 
 class GradedExecute(Execute):
@@ -43,13 +45,13 @@ class GradedExecute(Execute):
     seed = Unicode(help="Replays the attempt with this seed instead of drawing a fresh one.").tag(config=True)
     attempt_log = Unicode(help="Private log of attempts and seeds, a line of JSON each.").tag(config=True)
     timeout = Integer(10, help="Time for a cell that is no check, in seconds.").tag(config=True)
-    # A cell that overruns loses its kernel: waiting for an interrupt to work is what a hostile cell plays on.
-    interrupt_on_timeout = Bool(False)
     notebook_seconds = Integer(
         300, help="Time for a whole notebook, in seconds; cells after that are not run."
     ).tag(config=True)
-    max_restarts = Integer(3, help="How many kernels a submission may lose.").tag(config=True)
+    max_losses = Integer(6, help="How many overruns and lost kernels a notebook may have.").tag(config=True)
     coalesce_streams = Bool(True)
+    # Widgets' states are of no use to a grade, and grow without bound if a kernel likes.
+    store_widget_state = Bool(False)
 
     @default("attempt_log")
     def _attempt_log_default(self) -> str:
@@ -74,7 +76,8 @@ class GradedExecute(Execute):
         self._problems: dict[str, str] = {}
         self._open: Sheet | None = None
         self._spent: dict[int, int] = {}
-        self._restarts = 0
+        self._losses = 0
+        self._lost: set[int] = set()
         self._group: int | None = None
         try:
             with _private_copy(resources.get("metadata", {}).get("path")) as (folder, home):
@@ -107,7 +110,6 @@ class GradedExecute(Execute):
 
     def _run_all(self, nb: NotebookNode, seed: str) -> None:
         self._deadline = time.monotonic() + self.notebook_seconds
-        lost: set[int] = set()
         self._begin()
         try:
             for index, cell in enumerate(nb.cells):
@@ -122,10 +124,10 @@ class GradedExecute(Execute):
                     self._run_cell(cell, index, seed)
                 except Exception as error:
                     # A dead kernel, a loop, a message that cannot be parsed: this cell's loss and no other's.
-                    lost.add(index)
+                    self._lost.add(index)
                     self._fail(cell, type(error).__name__, _first_line(error))
                     self._end()
-                    self._replay(nb, index, lost)
+                    self._replay(nb, index)
                 finally:
                     self._open = None
         finally:
@@ -137,7 +139,12 @@ class GradedExecute(Execute):
         self.execute_cell(cell, index, store_history=True)
         errors = [output for output in cell.outputs if output.output_type == "error"]
         if errors:
-            self._note(cell, f"raised {errors[-1].ename}: {ANSI.sub('', errors[-1].evalue)}")
+            self._note(cell, f"raised {errors[0].ename}: {ANSI.sub('', errors[0].evalue)}")
+        if any(error.ename == OVERRUN for error in errors):
+            self._lost.add(index)
+            self._losses += 1
+            if self._losses > self.max_losses:
+                raise TimeoutError("too many cells ran out of time")
 
     def _arm(self, grade_id: str, seed: str) -> None:
         try:
@@ -152,21 +159,21 @@ class GradedExecute(Execute):
         self.wait_for_reply(self.kc.execute(request, silent=True, store_history=False, stop_on_error=False))
         self._open = asked
 
-    def _replay(self, nb: NotebookNode, upto: int, lost: set[int]) -> None:
+    def _replay(self, nb: NotebookNode, upto: int) -> None:
         """Starts a fresh kernel and runs the cells before `upto` again, without checks and lost ones."""
-        while self._restarts < self.max_restarts and not self._late():
-            self._restarts += 1
+        while self._losses < self.max_losses and not self._late():
+            self._losses += 1
             self._begin()
             for index in range(upto):
                 cell = nb.cells[index]
-                if not runs(cell) or is_check(cell) or index in lost:
+                if not runs(cell) or is_check(cell) or index in self._lost:
                     continue
                 if self._late():
                     return
                 try:
                     self.execute_cell(copy.deepcopy(cell), index, store_history=True)
                 except Exception:
-                    lost.add(index)
+                    self._lost.add(index)
                     self._end()
                     break
                 finally:

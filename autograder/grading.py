@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import nbformat
+
+from glassbox.tasks.plain import writable
 
 from . import labs, report
 from .errors import PlainError
@@ -84,20 +87,30 @@ class Grade:
         }
 
 
+def locate(lab: str, notebook: str | os.PathLike[str] | None) -> Path:
+    """The path of the notebook that is meant: a file, a folder that holds it, or by default the one in labs/.
+
+    PlainError where there is no such file.
+    """
+    path = Path(notebook) if notebook is not None else labs.LABS / lab / f"{lab}.ipynb"
+    try:
+        path = path / f"{lab}.ipynb" if path.is_dir() else path
+        found = path.is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        found = False
+    if not found:
+        way = f"`python3 course.py reset {lab}` makes a fresh one." if notebook is None else "check its path."
+        raise PlainError(f"There is no notebook at {str(path)[:300]!r}; {way}")
+    return path
+
+
 def read(lab: str, notebook: str | os.PathLike[str] | None) -> str:
     """The text of a notebook of `lab`, in nbformat 4.5. PlainError where it is missing, no notebook, or of
     another lab.
     """
-    path = Path(notebook) if notebook is not None else labs.LABS / lab / f"{lab}.ipynb"
-    if path.is_dir():
-        path = path / f"{lab}.ipynb"
+    path = locate(lab, notebook)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        fresh = (
-            f"`python3 course.py reset {lab}` makes a fresh one." if notebook is None else "check its path."
-        )
-        raise PlainError(f"There is no notebook at {path}; {fresh}") from None
+        text = writable(path.read_bytes().decode("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         raise PlainError(f"{path} could not be read ({error}); save it again from JupyterLab.") from error
     try:
@@ -109,7 +122,7 @@ def read(lab: str, notebook: str | os.PathLike[str] | None) -> str:
             f"{path} is not a notebook: it holds no notebook's JSON; save it again from JupyterLab."
         ) from None
     try:
-        parsed = nbformat.reads(text, as_version=4)
+        parsed = nbformat.reads(writable(json.dumps(data, ensure_ascii=False)), as_version=4)
         nbformat.validator.normalize(parsed)
         nbformat.validate(parsed)
     except Exception as error:  # nbformat raises many kinds for the many ways in which a file is no notebook
@@ -137,12 +150,15 @@ def grade(lab: str, notebook: str | os.PathLike[str] | None = None, *, seed: str
 
     with Classroom(lab, seed) as classroom:
         classroom.generate()
-        return grade_in(classroom, text)
+        return grade_in(classroom, text, modules=sorted(locate(lab, notebook).parent.glob("*.py")))
 
 
-def grade_in(classroom: Classroom, text: str, student: str = "you") -> Grade:
-    """Hands in a notebook, given as text, in a classroom whose assignment is made, and grades it."""
-    classroom.submit(student, text)
+def grade_in(classroom: Classroom, text: str, student: str = "you", modules: Sequence[Path] = ()) -> Grade:
+    """Hands in a notebook, given as text, in a classroom whose assignment is made, and grades it.
+
+    `modules` are the learner's Python files that lie beside it.
+    """
+    classroom.submit(student, text, modules)
     graded = nbformat.read(classroom.autograde(student), as_version=4)
     return _outcome(classroom.lab, graded, classroom.scores(student))
 

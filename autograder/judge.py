@@ -17,6 +17,7 @@ from typing import Any
 
 from glassbox.tasks.compare import PropertyResult, compare, points
 from glassbox.tasks.model import Case, Task, cases
+from glassbox.tasks.plain import NotPlainError, received, writable
 
 
 def new_seed() -> str:
@@ -70,8 +71,27 @@ class Sheet:
         for group, place in enumerate(self.order):
             sets = self.received.get(group, [])
             if len(sets) == 1:
-                found[place] = sets[0]
+                found[place] = [_clean(answer) for answer in sets[0]]
         return found
+
+
+def _clean(answer: Any) -> dict[str, Any]:
+    """An answer in one of its known forms and within the limits; {"missing": True} for anything else."""
+    if not isinstance(answer, dict):
+        return {"missing": True}
+    if answer.keys() == {"value"}:
+        try:
+            return {"value": received(answer["value"])}
+        except NotPlainError as error:
+            return {"notplain": str(error)}
+    if answer.keys() == {"raised", "message"} and all(isinstance(text, str) for text in answer.values()):
+        return {name: writable(text)[:300] for name, text in answer.items()}
+    if answer.keys() == {"notplain"} and isinstance(answer["notplain"], str):
+        return {"notplain": writable(answer["notplain"])[:300]}
+    for ending in ("timeout", "died", "skipped"):
+        if answer.keys() == {ending} and answer[ending] is True:
+            return {ending: True}
+    return {"missing": True}
 
 
 def sheet(task: Task, seed: str) -> Sheet:
@@ -131,7 +151,7 @@ def judge(asked: Sheet, attempt: str, problem: str = "", printed: str = "") -> R
     answers = asked.answers()
     results = compare(asked.task, asked.drawn, answers)
     won = points(asked.task, results)
-    note = problem
+    note = problem if won < asked.task.points else ""
     answered = any(given is not None for given in answers)
     if answers and all(given is not None and _unwritten(given) for given in answers):
         note, answered = "not written yet", False

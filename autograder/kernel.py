@@ -31,19 +31,39 @@ STAND_INS = (
     "glassbox",
 )
 """Packages that can be imported but not used; of glassbox, the modules that are really there come first."""
-MESSAGE_LIMIT = 32 << 20
-KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT", "TEMP", "TMP", "OPENBLAS_CORETYPE")
+MESSAGE_LIMIT = 4 << 20
+WAITING_MESSAGES = 250
+KEPT_VARIABLES = ("LANG", "LC_ALL", "TZ", "SYSTEMROOT", "TEMP", "TMP", "OPENBLAS_CORETYPE")
 
 BOOT = '''"""Starts ipykernel on the path prepared for it, with stand-ins for the packages that are absent."""
-import sys
+import ast, sys
 
 site, sys.argv = sys.argv[1], [sys.argv[0], *sys.argv[2:]]
 sys.path = [place for place in sys.path if "-packages" not in place] + [site]
 from glassbox.tasks.unplug import StandIns
 
 sys.meta_path.append(StandIns({packages!r}))
-from ipykernel.kernelapp import launch_new_instance
-launch_new_instance()
+
+class KeepGoing(ast.NodeTransformer):
+    """A statement that fails costs itself, not what stands below it in its cell."""
+
+    def visit_Module(self, module):
+        *before, last = module.body or [ast.Pass()]
+        module.body = [self.guarded(statement) for statement in before] + [last]
+        return ast.fix_missing_locations(module)
+
+    def guarded(self, statement):
+        if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
+            return statement
+        show = ast.parse("get_ipython().showtraceback()").body
+        handler = ast.ExceptHandler(type=ast.Name("Exception", ast.Load()), name=None, body=show)
+        return ast.copy_location(ast.Try([statement], [handler], [], []), statement)
+
+from ipykernel.kernelapp import IPKernelApp
+app = IPKernelApp.instance()
+app.initialize()
+app.shell.ast_transformers.append(KeepGoing())
+app.start()
 '''
 
 
@@ -161,6 +181,7 @@ class GradingKernelManager(AsyncKernelManager):
         """
         client = super().client(**kwargs)
         client.context.setsockopt(zmq.MAXMSGSIZE, MESSAGE_LIMIT)  # type: ignore[attr-defined]
+        client.context.setsockopt(zmq.RCVHWM, WAITING_MESSAGES)  # type: ignore[attr-defined]
         return client
 
 
@@ -170,4 +191,12 @@ def environment(home: Path) -> dict[str, str]:
     """
     kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     homes = dict.fromkeys(("HOME", "USERPROFILE", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR"), str(home))
-    return {**kept, **homes, "NBGRADER_EXECUTION": "autograde", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    # Only the system's own programs: nbgrader needs the course's scripts on its path, a submission does not.
+    path = os.defpath if os.name == "posix" else os.environ.get("PATH", "")
+    return {
+        **kept,
+        **homes,
+        "PATH": path,
+        "NBGRADER_EXECUTION": "autograde",
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }

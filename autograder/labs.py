@@ -7,6 +7,7 @@ from __future__ import annotations
 import difflib
 import json
 from pathlib import Path
+from typing import Any
 
 from .errors import PlainError
 
@@ -46,15 +47,23 @@ def source(lab: str) -> Path:
 
 
 def grade_ids(notebook: dict[str, object]) -> set[str]:
-    """The grade ids of the check and answer cells in a notebook given as JSON data."""
-    found = set()
+    """The names under which cells of a notebook, given as JSON data, may be graded: grade ids, and cell ids,
+    by which a cell is still known when its metadata got lost.
+    """
+    found: set[str] = set()
     cells = notebook.get("cells")
     for cell in cells if isinstance(cells, list) else []:
         metadata = cell.get("metadata", {}) if isinstance(cell, dict) else {}
         record = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-        if isinstance(record, dict) and isinstance(record.get("grade_id"), str):
-            found.add(record["grade_id"])
+        names = [cell.get("id") if isinstance(cell, dict) else None]
+        names.append(record.get("grade_id") if isinstance(record, dict) else None)
+        found.update(name for name in names if isinstance(name, str))
     return found
+
+
+def _graded(source: dict[str, Any]) -> set[str]:
+    records = [cell["metadata"].get("nbgrader") for cell in source["cells"]]
+    return {record["grade_id"] for record in records if record}
 
 
 def lab_of(notebook: dict[str, object]) -> str | None:
@@ -63,6 +72,6 @@ def lab_of(notebook: dict[str, object]) -> str | None:
     shared = {}
     for lab in known():
         path = source(lab) / f"{lab}.ipynb"
-        shared[lab] = len(mine & grade_ids(json.loads(path.read_text(encoding="utf-8"))))
+        shared[lab] = len(mine & _graded(json.loads(path.read_text(encoding="utf-8"))))
     best = max(shared, key=lambda lab: shared[lab], default=None)
     return best if best is not None and shared[best] else None

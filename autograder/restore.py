@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
-from nbformat.notebooknode import NotebookNode
+from nbformat.notebooknode import NotebookNode, from_dict
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
+
+from glassbox.tasks.plain import writable
 
 
 class RestoreCells(NbGraderPreprocessor):
@@ -20,7 +23,8 @@ class RestoreCells(NbGraderPreprocessor):
     """
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
-        """Repairs the notebook in place."""
+        """Repairs the notebook."""
+        nb = from_dict(json.loads(writable(json.dumps(nb, ensure_ascii=False))))
         place = resources["nbgrader"]
         with Gradebook(place["db_url"]) as gradebook:
             notebook = gradebook.find_notebook(place["notebook"], place["assignment"])

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from nbformat.notebooknode import NotebookNode
+from nbformat import validate
+from nbformat.notebooknode import NotebookNode, from_dict
 from nbgrader.preprocessors import NbGraderPreprocessor
+
+from glassbox.tasks.plain import writable
 
 from .cells import ANSI, is_check
 from .execute import CELL_BYTES
@@ -23,9 +26,12 @@ class Judge(NbGraderPreprocessor):
         self, cell: NotebookNode, resources: dict[str, Any], cell_index: int
     ) -> tuple[NotebookNode, dict[str, Any]]:
         """Replaces the outputs of a check cell by the score with its report, then what was printed."""
+        if cell.cell_type != "code":
+            return cell, resources
+        cell.outputs = _sound(cell.outputs)
+        if type(cell.execution_count) is not int:
+            cell.execution_count = None
         if not is_check(cell):
-            if cell.cell_type == "code":
-                cell.outputs = _within(cell.outputs)
             return cell, resources
         grade_id = cell.metadata.nbgrader["grade_id"]
         held = resources.get("glassbox", {})
@@ -41,9 +47,22 @@ class Judge(NbGraderPreprocessor):
         return cell, resources
 
 
-def _within(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """Drops outputs above the size limit: an update of a display does not pass where others are counted."""
-    return [output for output in outputs if len(json.dumps(output, default=str)) <= CELL_BYTES]
+def _sound(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """The outputs that a notebook may hold: valid, writable, and each within the limit on size.
+
+    An update of a display, for one, does not pass where outputs are counted as they arrive.
+    """
+    kept = []
+    for output in outputs:
+        try:
+            text = writable(json.dumps(output, ensure_ascii=False))
+            fresh = from_dict(json.loads(text))
+            validate(fresh, ref="output")
+        except Exception:  # a kernel may send anything; what cannot be kept is left out
+            continue
+        if len(text) <= CELL_BYTES:
+            kept.append(fresh)
+    return kept
 
 
 def _printed(outputs: list[NotebookNode]) -> str:

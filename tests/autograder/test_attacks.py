@@ -5,17 +5,17 @@ Each is graded through nbgrader. Two tasks, together 8 points, are solved in eve
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import re
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-
-from autograder.execute import GradedExecute
 
 from .conftest import Desk, named
 
@@ -126,6 +126,11 @@ def forged_checks(notebook: Any) -> None:
 def carriage_returns(notebook: Any) -> None:
     for one in notebook.cells:
         one.source = one.source.replace("\n", "\r\n")
+
+
+def half_characters(notebook: Any) -> None:
+    notebook.cells[0].source += b" \\ud800".decode("unicode_escape")
+    notebook.metadata["author"] = b"\\ud800".decode("unicode_escape")
 
 
 EMIT_ERRORS = """
@@ -253,6 +258,37 @@ SPOILED: dict[str, tuple[Edit, float]] = {
         ),
         EIGHT,
     ),
+    "answers nested without end": (
+        instead("expand", "def expand(*a):\n    return []\n"
+                "import glassbox.tasks.answering as a\n"
+                "deep = []\nfor _ in range(900):\n    deep = [deep]\n"
+                "real = a.ask\n"
+                "a.ask = lambda f, calls, s: ([{'value': deep}] * len(calls), '')"
+                " if f is expand else real(f, calls, s)"),
+        EIGHT,
+    ),
+    "answers half a character": (
+        instead("expand", "def expand(*a):\n    raise ValueError('\\ud800')\nprint('\\ud800')"),
+        EIGHT,
+    ),
+    "sends half a character and a count that is no number": (
+        instead("expand", "k = get_ipython().kernel\ndef expand(*a):\n    return None\n"
+                "send = lambda kind, content: k.session.send(k.iopub_socket, kind, content,"
+                " parent=k.get_parent('shell'))\n"
+                "send('stream', {'name': 'stdout', 'text': '\\ud800'})\n"
+                "send('display_data', {'data': 3, 'metadata': {}})\n"
+                "send('execute_input', {'code': '', 'execution_count': 'many'})"),
+        EIGHT,
+    ),
+    "asks a Python that it finds by name": (
+        instead("expand", "import json, subprocess\ndef expand(*a):\n"
+                "    code = 'import sys, json, torch; s, t, u = json.loads(sys.argv[1]);'\n"
+                "    code += 'print(torch.empty(999).as_strided(s, t).expand(u).stride())'\n"
+                "    for name in ('python', 'python3'):\n        try:\n"
+                "            return eval(subprocess.check_output([name, '-c', code, json.dumps(a)]))\n"
+                "        except Exception:\n            pass"),
+        EIGHT,
+    ),
 }  # fmt: skip
 
 HONEST: dict[str, tuple[Edit, float]] = {
@@ -281,6 +317,26 @@ HONEST: dict[str, tuple[Edit, float]] = {
                "import torch.nn.functional as F\n"),
         EIGHT,
     ),
+    "torch and NumPy used above a piece, in its cell": (
+        before("address", "import torch, numpy as np, math\ntorch.manual_seed(0)\nnp.set_printoptions(precision=3)\n"
+               "print(torch.empty(2, 3).stride())\nassert True\n"),
+        EIGHT,
+    ),
+    "types of torch in a signature": (
+        after("address", "import torch\nfrom glassbox import mini\n_kept = address\n"
+              "def address(index: torch.Size | tuple, shape: 'x', stride: mini.Size | None, offset):\n"
+              "    return _kept(index, shape, stride, offset)"),
+        EIGHT,
+    ),
+    "magics and packages that are not there, above what is needed": (
+        instead("contiguous_strides", "%matplotlib inline\nimport no_such_package\nfrom math import prod\n"
+                "def contiguous_strides(shape):\n"
+                "    return [prod(max(n, 1) for n in shape[i + 1:]) for i in range(len(shape))]"),
+        EIGHT,
+    ),
+    "a class of torch as a base": (
+        before("address", "import torch.nn as nn\nclass Net(nn.Module):\n    pass\n"), EIGHT),
+    "half a character in a cell and in the metadata": (half_characters, EIGHT),
     "metadata lost on the way": (strip_metadata, EIGHT),
     "metadata and cell ids lost on the way": (strip_metadata_and_ids, EIGHT),
     "checks deleted": (delete_checks, EIGHT),
@@ -320,33 +376,67 @@ def test_submission_gets_what_it_solved(desk: Desk, name: str) -> None:
     assert desk.graded_path().stat().st_size < 3_000_000
 
 
-def test_a_cell_that_blocks_the_kernel_costs_only_itself(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(GradedExecute, "_get_timeout", _short(GradedExecute._get_timeout))
+def test_a_cell_that_blocks_the_kernel_costs_only_itself(desk: Desk) -> None:
     notebook = desk.solved(*SOLVED)
     cell(
         "while True:\n    try:\n        while True:\n            pass\n"
         "    except BaseException:\n        pass",
         2,
     )(notebook)
+    with settings(desk, timeout=3):
+        assert desk.grade(notebook).score == EIGHT
+
+
+def test_slow_cells_cost_themselves(desk: Desk) -> None:
+    notebook = desk.solved(*SOLVED)
+    for _ in range(5):
+        cell("import time\ntime.sleep(30)", 2)(notebook)
+    with settings(desk, timeout=2):
+        assert desk.grade(notebook).score == EIGHT
+
+
+def test_a_notebook_that_overruns_without_end_is_given_up(desk: Desk) -> None:
+    notebook = desk.solved(*SOLVED)
+    for _ in range(12):
+        cell("import time\ntime.sleep(30)", 2)(notebook)
+    with settings(desk, timeout=1):
+        grade = desk.grade(notebook)
+    assert grade.score == 0
+    assert "used up its time" in grade.tasks[0].note
+
+
+def test_a_flood_of_messages_is_bounded_in_memory(desk: Desk) -> None:
+    notebook = desk.solved(*SOLVED)
+    flood = "from IPython.display import display, HTML\n"
+    flood += "for _ in range(60):\n    display(HTML('x' * 3_000_000))"
+    cell(flood, 2)(notebook)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert desk.grade(notebook).score == EIGHT
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 600_000  # kB
 
 
-def _short(real: Any) -> Any:
-    def timeout(self: Any, cell: Any) -> int:
-        return int(min(real(self, cell) or 5, 5)) if self._open is None else int(real(self, cell))
-
-    return timeout
+@contextlib.contextmanager
+def settings(desk: Desk, **values: Any) -> Iterator[None]:
+    """Settings of GradedExecute for the time of a block."""
+    config = desk.classroom._api.config.GradedExecute
+    for name, value in values.items():
+        setattr(config, name, value)
+    try:
+        yield
+    finally:
+        for name in values:
+            del config[name]
 
 
 def test_no_seed_and_no_nonce_is_found_by_a_cell_or_left_in_a_notebook(desk: Desk, tmp_path: Path) -> None:
     log = tmp_path / "attempts.jsonl"
-    desk.classroom._api.config.GradedExecute.attempt_log = str(log)
     notebook = desk.solved(*SOLVED)
     spy = "import os, glob\nprint(dict(os.environ))\n"
     spy += "for f in glob.glob('**', recursive=True):\n"
     spy += "    print(f, open(f).read()) if os.path.isfile(f) else None"
     cell(spy, -1)(notebook)
-    grade = desk.grade(notebook)
+    with settings(desk, attempt_log=str(log)):
+        grade = desk.grade(notebook)
     (line,) = [json.loads(text) for text in log.read_text().splitlines()]
     assert grade.score == EIGHT
     assert line["student"].startswith("s")
@@ -371,12 +461,8 @@ def test_a_link_in_the_place_of_the_notebook_is_not_followed(desk: Desk, tmp_pat
 def test_the_same_seed_gives_the_same_report_and_another_one_another_attempt(desk: Desk) -> None:
     notebook = desk.solved("contiguous_strides", "address", "expand")
     named(notebook, "expand").source = "def expand(shape, stride, size):\n    return stride"
-    config = desk.classroom._api.config.GradedExecute
-    config.seed = "00" * 16
-    try:
+    with settings(desk, seed="00" * 16):
         one, two = desk.grade(notebook), desk.grade(notebook)
-    finally:
-        del config["seed"]
     assert [task.text for task in one.tasks] == [task.text for task in two.tasks]
     assert [task.text for task in desk.grade(notebook).tasks] != [task.text for task in one.tasks]
 

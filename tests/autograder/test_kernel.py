@@ -47,9 +47,12 @@ import {package} as whole
 import {package}.deeper.still
 from {package} import anything
 seen = []
+from glassbox.tasks.unplug import trial
 for use in (lambda: whole.zeros(3), lambda: anything(), lambda: anything.more + 1):
+    use()
     try:
-        use()
+        with trial():
+            use()
     except Exception as error:
         seen.append(type(error).__name__)
 print(json.dumps(seen))

@@ -9,7 +9,7 @@ import torch
 
 import glassbox.mini
 from glassbox.tasks import answering
-from glassbox.tasks.unplug import UnpluggedError, unplugged
+from glassbox.tasks.unplug import Unplugged, UnpluggedError, trial, unplugged
 
 PACKAGES = ("torch", "torchvision", "numpy", "glassbox")
 
@@ -105,6 +105,7 @@ def test_the_sentence_names_what_was_used():
     function = _written("def f(n):\n    return np.lib.stride_tricks.as_strided(n)", np=numpy)
     with (
         unplugged(function, PACKAGES),
+        trial(),
         pytest.raises(UnpluggedError, match=r"^numpy\.lib\.stride_tricks\.as_strided is"),
     ):
         function(3)
@@ -116,3 +117,39 @@ def test_a_package_that_was_not_loaded_before_is_absent_too():
     with unplugged(function, ("colorsys",)):
         assert answering.answer(function, (1,))["raised"] == "UnpluggedError"
     assert "colorsys" not in sys.modules
+
+
+def test_what_was_imported_meanwhile_and_took_stand_ins_in_is_imported_anew(tmp_path, monkeypatch):
+    (tmp_path / "builds_on_numpy.py").write_text("import numpy as np\ntable = np.arange(3)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    function = _written("def f(n):\n    import builds_on_numpy\n    return n")
+    assert _tried(function, 1)["raised"] == "UnpluggedError"
+    import builds_on_numpy
+
+    assert builds_on_numpy.table.tolist() == [0, 1, 2]
+
+
+def test_a_name_that_the_function_bound_to_a_stand_in_is_gone_afterwards():
+    function = _written("def f(n):\n    global helper\n    import numpy as helper\n    return n")
+    assert _tried(function, 1) == {"value": 1}
+    assert "helper" not in function.__globals__
+
+
+def test_outside_a_trial_a_stand_in_does_nothing_and_passes_for_what_is_asked():
+    thing = Unplugged("torch")
+    thing.manual_seed(0)
+    thing.backends.flag = True
+    assert f"{thing.zeros(2):.3f}" == "<torch.zeros, unplugged>"
+    assert [*thing.zeros(3)] == []
+    assert not isinstance(3, thing.Tensor)
+
+    @thing.no_grad()
+    def kept(shape: thing.Size | tuple) -> "tuple | thing.Size":
+        return shape
+
+    class Net(thing.nn.Module):
+        pass
+
+    with thing.device("cpu"):
+        assert kept((1,)) == (1,)
+    assert Net.__mro__ == (Net, object)

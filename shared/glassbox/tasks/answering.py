@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .plain import NotPlainError, freeze, plain
+from .unplug import trial
 
 MIME = "application/vnd.glassbox.answers+json"
 PRINTED = 2000
@@ -115,7 +116,8 @@ def _answer_all(function: Callable[..., Any], calls: tuple[Any, ...], send: Call
 def answer(function: Callable[..., Any], call: tuple[Any, ...]) -> dict[str, Any]:
     """One call's answer. Raising is an answer like any other, leaving too; only an interrupt is passed on."""
     try:
-        return {"value": plain(function(*call))}
+        with trial():
+            return {"value": plain(function(*call))}
     except NotPlainError as error:
         return {"notplain": str(error)[:PRINTED]}
     except KeyboardInterrupt:

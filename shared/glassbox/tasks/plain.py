@@ -70,6 +70,42 @@ def _whole(value: int) -> int:
     return value
 
 
+def received(value: Any) -> Any:
+    """Returns plain data that came over a channel, if it is what `plain` gives; NotPlainError otherwise.
+
+    Text is brought into a form that can be written to a file: halves of surrogate pairs become "?".
+    """
+    return _received(value, 0, [MAX_ITEMS])
+
+
+def _received(value: Any, depth: int, budget: list[int]) -> Any:
+    budget[0] -= 1
+    if depth > MAX_DEPTH or budget[0] < 0:
+        raise NotPlainError("the value is nested too deep or has too many items")
+    if isinstance(value, list):
+        return [_received(item, depth + 1, budget) for item in value]
+    if isinstance(value, dict):
+        ((kind, inside),) = value.items() if len(value) == 1 else [("", None)]
+        if kind == "float" and inside in ("nan", "inf", "-inf"):
+            return {"float": inside}
+        if kind == "dict" and isinstance(inside, list):
+            return {"dict": _received(inside, depth + 1, budget)}
+    elif isinstance(value, str):
+        return writable(value[:MAX_TEXT])
+    elif value is None or isinstance(value, bool):
+        return value
+    elif isinstance(value, int):
+        return _whole(value)
+    elif isinstance(value, float) and math.isfinite(value):
+        return value
+    raise NotPlainError("what came is not plain data")
+
+
+def writable(text: str) -> str:
+    """Returns text that UTF-8 can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def freeze(value: Any) -> Any:
     """Returns plain data with every list as a tuple, the form in which a learner's function receives it."""
     if isinstance(value, list | tuple):

@@ -1,8 +1,8 @@
-"""Unplugging: while a learner's piece is tried, what would do the work for it answers with one clear
-sentence.
+"""Unplugging: while a learner's piece is tried, what would do the work for it answers with a clear sentence.
 
 In a notebook this is a help for honest learners, who forget that they call the library; it is no defence. For
-a grade the same stand-ins fill the places of packages that are absent.
+a grade the same stand-ins fill the places of packages that are absent. Outside a trial they are inert there:
+a line that seeds a generator or prints a tensor above a piece must not cost the piece.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import Callable, Collection, Iterator
 from importlib.machinery import ModuleSpec
 from typing import Any
 
+_trial = False
+
 
 class UnpluggedError(Exception):
     """Something that would do the task's work was used while the learner's own piece was tried. Never a right
@@ -22,17 +24,32 @@ class UnpluggedError(Exception):
     """
 
 
+@contextlib.contextmanager
+def trial() -> Iterator[None]:
+    """Within the block a piece is tried: every use of a stand-in raises UnpluggedError."""
+    global _trial
+    before, _trial = _trial, True
+    try:
+        yield
+    finally:
+        _trial = before
+
+
 class Unplugged:
-    """Stands in for something of an unplugged package: it can be named and imported, but using it raises."""
+    """Stands in for something of an unplugged package. It can be named and imported; a use does nothing, but
+    raises while a piece is tried.
+    """
 
     def __init__(self, name: str) -> None:
         self.__dict__["_name"] = name
 
-    def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise UnpluggedError(
-            f"{self.__dict__['_name']} is unplugged while your piece is tried: "
-            "write it with plain Python numbers and tuples."
-        )
+    def _used(self, result: Any = None) -> Any:
+        if _trial:
+            raise UnpluggedError(
+                f"{self.__dict__['_name']} is unplugged while your piece is tried: "
+                "write it with plain Python numbers and tuples."
+            )
+        return result
 
     def __getattr__(self, name: str) -> Any:
         # Dunder look-ups are how Python and IPython inspect an object; only a use by name should raise.
@@ -40,11 +57,40 @@ class Unplugged:
             raise AttributeError(name)
         return Unplugged(f"{self.__dict__['_name']}.{name}")
 
-    __call__ = __getitem__ = __iter__ = __len__ = __bool__ = __index__ = __int__ = __float__ = __enter__ = (
-        _refuse
-    )
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse
-    __contains__ = __setattr__ = __setitem__ = _refuse
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        decorates = len(given) == 1 and not named and isinstance(given[0], types.FunctionType)
+        return self._used(given[0] if decorates else self)
+
+    def _same(self, *_: Any) -> Any:
+        return self._used(self)
+
+    def _nothing(self, *_: Any) -> Any:
+        return self._used(None)
+
+    def _no(self, *_: Any) -> Any:
+        return self._used(False)
+
+    def _zero(self, *_: Any) -> Any:
+        return self._used(0)
+
+    def __iter__(self) -> Any:
+        return self._used(iter(()))
+
+    def __float__(self) -> Any:
+        return self._used(0.0)
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
+        return ()
+
+    __getitem__ = __enter__ = __neg__ = __pos__ = __abs__ = __invert__ = _same
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _same
+    __floordiv__ = __mod__ = __pow__ = __matmul__ = __rmatmul__ = __and__ = __or__ = __ror__ = _same
+    __lt__ = __gt__ = __le__ = __ge__ = __contains__ = __bool__ = __instancecheck__ = _no
+    __len__ = __index__ = __int__ = _zero
+    __exit__ = __setattr__ = __setitem__ = __delitem__ = _nothing
+
+    def __format__(self, specification: str) -> str:
+        return repr(self)
 
     def __repr__(self) -> str:
         return f"<{self.__dict__['_name']}, unplugged>"
@@ -57,6 +103,9 @@ class UnpluggedModule(types.ModuleType):
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
         return Unplugged(f"{self.__name__}.{name}")
+
+
+STAND_IN = (Unplugged, UnpluggedModule)
 
 
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -91,6 +140,7 @@ def unplugged(function: Callable[..., Any], packages: Collection[str]) -> Iterat
     names = getattr(_inner(function), "__globals__", {})
     swapped = {key: value for key, value in names.items() if _package(value) in packages}
     hidden = {key: sys.modules.pop(key) for key in list(sys.modules) if finder.holds(key)}
+    loaded = set(sys.modules)
     sys.meta_path.insert(0, finder)
     try:
         for key, value in swapped.items():
@@ -98,10 +148,24 @@ def unplugged(function: Callable[..., Any], packages: Collection[str]) -> Iterat
         yield
     finally:
         sys.meta_path.remove(finder)
-        for key in [key for key in sys.modules if finder.holds(key)]:
-            del sys.modules[key]
+        _drop_tainted(loaded)
         sys.modules.update(hidden)
+        for key in [key for key, value in names.items() if isinstance(value, STAND_IN)]:
+            del names[key]
         names.update(swapped)
+
+
+def _drop_tainted(loaded: set[str]) -> None:
+    """Takes out the stand-ins, and the packages imported since `loaded` that took some of them in."""
+    fresh = {name: module for name, module in sys.modules.items() if name not in loaded}
+    tainted = {
+        name.partition(".")[0]
+        for name, module in fresh.items()
+        if isinstance(module, STAND_IN) or any(isinstance(v, STAND_IN) for v in list(vars(module).values()))
+    }
+    for name in fresh:
+        if name.partition(".")[0] in tainted:
+            del sys.modules[name]
 
 
 def _inner(function: Any) -> Any:

@@ -50,6 +50,13 @@ COMMANDS = {
 BROWSER = "pytest in a browser"
 HANDED_ON = ("grade", "labs", "reset", "nbgrader", "bundle")
 
+EXTRAS = frozenset({"course", "test"})
+ADDRESS = re.compile(r"(https?|file)://")
+PYPI = "https://pypi.org/simple"
+
+# Read by every Jupyter program of .venv: nbconvert's command line and JupyterLab's export menu alike.
+JUPYTER = {"HTMLExporter": {"preprocessors": ["glassbox.widgets.export.StaticFigures"]}}
+
 MOVE = "copy the course to a folder of your own"
 SMALLER = "take a CPU build of torch with --torch-index URL (see README)"
 
@@ -189,6 +196,7 @@ class Environment:
         self.stamp_file = self.path / "glassbox-setup.json"
         self.lock_file = self.path / "glassbox-setup.lock"
         self.log = self.path / "install.log"
+        self.jupyter = self.path / "etc" / "jupyter" / "jupyter_config.json"
         self.run = run
 
     def variables(self) -> dict[str, str]:
@@ -205,22 +213,26 @@ class Environment:
             PIP_DISABLE_PIP_VERSION_CHECK="1",
             PIP_NO_INPUT="1",
         )
+        if env.get("PIP_RETRIES") == "0":
+            # pip names a broken connection only where it tries again.
+            env["PIP_RETRIES"] = "1"
         return env
 
     # What the stamp says
 
     def stamp(self) -> dict[str, Any]:
+        """What the last set-up left; {} where that is nothing that a set-up writes."""
         try:
             stamp = json.loads(self.stamp_file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
-        return stamp if isinstance(stamp, dict) else {}
+        return stamp if well_formed(stamp) else {}
 
     def wanted(self, extras: frozenset[str], torch_index: str | None) -> dict[str, Any]:
         """The stamp of a finished set-up. `base` cannot be changed in place, `pins` can."""
-        pins = hashlib.sha256()
+        pins = hashlib.sha256(json.dumps(JUPYTER).encode())
         for name in ("pyproject.toml", "constraints.txt"):
-            pins.update((self.root / name).read_bytes())
+            pins.update(self.part(name))
         return {
             "base": {
                 "python": f"{sys.version_info.major}.{sys.version_info.minor}",
@@ -229,16 +241,19 @@ class Environment:
             },
             "pins": pins.hexdigest(),
             "extras": sorted(extras),
+            # The index that torch was last installed from, which an interrupted set-up may not have reached.
+            "torch_from": torch_index,
             "ready": True,
         }
 
     def ready(self, extras: frozenset[str], torch_index: str | None) -> bool:
         stamp, wanted = self.stamp(), self.wanted(extras, torch_index)
         return (
-            stamp.get("ready") is True
-            and stamp.get("base") == wanted["base"]
-            and stamp.get("pins") == wanted["pins"]
-            and extras <= set(stamp.get("extras", []))
+            stamp != {}
+            and stamp["ready"] is True
+            and stamp["base"] == wanted["base"]
+            and stamp["pins"] == wanted["pins"]
+            and extras <= set(stamp["extras"])
             and self.python.exists()
         )
 
@@ -256,10 +271,13 @@ class Environment:
         """
         if torch_index is None:
             torch_index = self.stamp().get("base", {}).get("torch_index")
-        elif not re.match(r"(https?|file)://", torch_index):
+        elif not ADDRESS.match(torch_index):
             raise CourseError(f"--torch-index takes an index address (https://...), not {torch_index!r}")
         if self.ready(extras, torch_index):
             return
+        if not self.path.is_dir() and (self.path.exists() or self.path.is_symlink()):
+            what = "a file" if self.path.exists() else "a link to nowhere"
+            raise CourseError(f"{self.path} is {what}, not a folder: move it away and run the command again")
         try:
             self.path.mkdir(exist_ok=True)
             with self.locked():
@@ -275,28 +293,43 @@ class Environment:
     def _prepare(self, extras: frozenset[str], torch_index: str | None) -> None:
         begun = time.monotonic()
         before = self.stamp()
+        torch_from = before.get("torch_from")
         wanted = self.wanted(extras | set(before.get("extras", [])), torch_index)
-        keep = before.get("base", wanted["base"]) == wanted["base"] and self.works()
+        works = self.works()
+        keep = works and before.get("base", wanted["base"]) == wanted["base"]
         self.check_disk(torch_index)
         print(f"Setting up {self.path} (Python {wanted['base']['python']}); pip's own words go to {self.log}")
+        pip = [str(self.python), "-m", "pip", "install", "--progress-bar", "off"]
+        constraints = ["-c", str(self.root / "constraints.txt")]
+        torch: list[str] = []
+        if torch_index:
+            # --no-deps: that index holds other versions of the rest than the pins say.
+            torch = [*pip, "--no-deps", "--index-url", torch_index, *self.torch_pair()]
+            constraints += ["--extra-index-url", torch_index]
+        if torch_index and works and torch_index != before.get("base", {}).get("torch_index"):
+            # A mistyped address must not cost the environment that is there.
+            about = about_index(torch_index, torch_from)
+            self.install("torch's index", [*torch, "--dry-run", "--ignore-installed"], about)
         if not keep:
             self.clear()
         # Said before the work starts: what is there from here on is unfinished, and which torch was chosen.
-        self.write_stamp({**wanted, "ready": False})
+        unfinished = {**wanted, "torch_from": torch_from, "ready": False}
+        self.write_stamp(unfinished)
         if not keep:
             self.make()
         else:
             self.drop_torn_packages()
-        pip = [str(self.python), "-m", "pip", "install", "--progress-bar", "off"]
-        constraints = ["-c", str(self.root / "constraints.txt")]
         if torch_index:
-            pins = self.pins()
-            pair = [f"{name}=={pins[name]}" for name in ("torch", "torchvision")]
-            # --no-deps: that index holds other versions of the rest than the pins say.
-            self.install("torch and torchvision", [*pip, "--no-deps", "--index-url", torch_index, *pair])
-            constraints += ["--extra-index-url", torch_index]
+            try:
+                self.install("torch and torchvision", torch, about_index(torch_index, torch_from))
+            except CourseError:
+                self.write_stamp({**unfinished, "base": {**wanted["base"], "torch_index": torch_from}})
+                raise
+            self.write_stamp({**unfinished, "torch_from": torch_index})
         target = f"{self.root}[{','.join(wanted['extras'])}]"
-        self.install("packages", [*pip, *constraints, "-e", target])
+        about = about_index(torch_index, torch_index) if torch_index else ""
+        self.install("packages", [*pip, *constraints, "-e", target], about)
+        self.write_settings()
         self.check()
         self.write_stamp(wanted)
         print(f"Ready after {time.monotonic() - begun:.0f} s.", flush=True)
@@ -348,13 +381,18 @@ class Environment:
             for torn in folder.glob("~*"):
                 shutil.rmtree(torn, ignore_errors=True)
 
-    def install(self, title: str, argv: list[str]) -> None:
+    def install(self, title: str, argv: list[str], about: str = "") -> None:
         step = Step(title)
         ended = self.run(argv, step, self.log, self.variables())
         if ended.code != 0:
             step.done("failed")
-            raise CourseError(explain(ended, self.log))
+            raise CourseError(explain(ended, self.log, about))
         step.done()
+
+    def write_settings(self) -> None:
+        """Puts the course's settings where the Jupyter programs of .venv look."""
+        self.jupyter.parent.mkdir(parents=True, exist_ok=True)
+        self.jupyter.write_text(json.dumps(JUPYTER, indent=1) + "\n", encoding="utf-8")
 
     def check(self) -> None:
         """Imports what the course stands on, in the new environment, and compares torch with torchvision."""
@@ -386,10 +424,30 @@ class Environment:
                 + (f", or {SMALLER}" if needed > NEEDS_CPU_BUILD else "")
             )
 
+    def part(self, name: str) -> bytes:
+        """The content of a file that the set-up goes by."""
+        try:
+            return (self.root / name).read_bytes()
+        except OSError as error:
+            raise CourseError(
+                f"{self.root / name} cannot be read ({error.strerror}): get a complete copy of the course"
+            ) from None
+
     def pins(self) -> dict[str, str]:
         """name -> version, from constraints.txt."""
-        text = (self.root / "constraints.txt").read_text(encoding="utf-8")
+        text = self.part("constraints.txt").decode("utf-8", errors="replace")
         return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s;#]+)", text, flags=re.MULTILINE))
+
+    def torch_pair(self) -> list[str]:
+        """torch and torchvision as pip is asked for them."""
+        pins = self.pins()
+        try:
+            return [f"{name}=={pins[name]}" for name in ("torch", "torchvision")]
+        except KeyError as absent:
+            where = self.root / "constraints.txt"
+            raise CourseError(
+                f"{where} does not pin {absent.args[0]}: get a complete copy of the course"
+            ) from None
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -415,6 +473,34 @@ def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def well_formed(stamp: Any) -> bool:
+    """Whether JSON data has the form of a stamp: `Environment.wanted` with any values."""
+    try:
+        base, extras = stamp["base"], stamp["extras"]
+        texts = [base["python"], base["folder"], stamp["pins"], *extras]
+        addresses = [base["torch_index"], stamp["torch_from"]]
+        ready = stamp["ready"]
+    except (TypeError, KeyError):
+        return False
+    return (
+        all(isinstance(text, str) for text in texts)
+        and all(a is None or (isinstance(a, str) and ADDRESS.match(a)) for a in addresses)
+        and isinstance(ready, bool)
+        and isinstance(extras, list)
+        and EXTRAS.issuperset(extras)
+    )
+
+
+def about_index(torch_index: str, torch_from: str | None) -> str:
+    """Which address a failed install went by, and the way to another."""
+    if torch_index == torch_from:
+        return f"torch's index is {torch_index}, kept from before: --torch-index {PYPI} goes back to PyPI"
+    return (
+        f"torch was looked for at {torch_index}, which is not kept: correct the address, "
+        f"or leave --torch-index out to use {torch_from or 'PyPI'}"
+    )
+
+
 def pair_fits(torch: str, torchvision: str) -> bool:
     """torch 2.N goes with torchvision 0.(N + 15), by the table in torchvision's README."""
     ours, theirs = torch.split("."), torchvision.split(".")
@@ -424,11 +510,26 @@ def pair_fits(torch: str, torchvision: str) -> bool:
 CAUSES = (
     (r"No space left on device|Errno 28", f"the disk is full: make room, or {SMALLER}"),
     (
+        r"SSLError|confirming the ssl certificate",
+        "the package index's certificate is not accepted: check its address, and behind a proxy that has a "
+        "certificate of its own, set PIP_CERT to that file",
+    ),
+    (
+        r"not a trusted or secure host",
+        "pip takes nothing from another machine over plain http: use the index's https:// address",
+    ),
+    (
         r"NewConnectionError|NameResolutionError|name resolution|getaddrinfo failed|Network is unreachable"
         r"|Connection refused|ConnectTimeout|Read timed out|ReadTimeout|ProxyError|Max retries exceeded",
         "the package index cannot be reached: check the network or proxy and run the command again",
     ),
     (r"Permission denied|Errno 13", f"no permission to write: {MOVE}"),
+    # All that pip says where it made one try, of an address without an index, and of builds for others only.
+    (
+        r"\(from versions: none\)",
+        "the index was not reached or has nothing for this machine: check the network and the index's "
+        "address, or try Python 3.11 to 3.13",
+    ),
     (
         r"No matching distribution found|ResolutionImpossible",
         "the index has no such release for this machine: try Python 3.11 to 3.13 or another --torch-index",
@@ -436,13 +537,15 @@ CAUSES = (
 )
 
 
-def explain(ended: Finished, log: Path) -> str:
+def explain(ended: Finished, log: Path, about: str = "") -> str:
     """The likely cause of a failed step in one sentence, then the last lines that pip printed."""
     sentence = f"the set-up stopped (exit code {ended.code}): run the command again to go on"
     for pattern, known in CAUSES:
         if re.search(pattern, ended.text):
             sentence = known
             break
+    if about:
+        sentence += f"; {about}"
     return "\n".join([sentence, *("    " + line for line in ended.lines[-8:]), f"  all of it: {log}"])
 
 
@@ -557,9 +660,25 @@ def doctor(args: Sequence[str], environment: Environment) -> int:
 
 
 def hand_on(command: str, args: Sequence[str], environment: Environment) -> int:
+    if command != "nbgrader":
+        understood([command, *args])
     environment.prepare(frozenset({"course"}))
     argv = [str(environment.python), "-m", "autograder", command, *args]
     return hand_over(argv, environment.variables())
+
+
+def understood(argv: list[str]) -> None:
+    """Lets the autograder read its words before anything is installed for it; CourseError where it cannot."""
+    # Neither needs more than the standard library; --help is answered there, too.
+    from autograder import labs
+    from autograder.__main__ import PlainError, parser
+
+    try:
+        options = parser().parse_args(argv)
+        if "lab" in options:
+            labs.require(options.lab)
+    except PlainError as problem:
+        raise CourseError(str(problem)) from None
 
 
 def usage() -> str:

@@ -26,7 +26,10 @@ GB = 1_000_000_000
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report. `state` is 'ok', 'missing' (needed) or 'optional' (not there, not needed)."""
+    """One line of the report. `state` is 'ok', 'missing' (needed) or 'optional' (not there, not needed).
+
+    `how` says what to do where it is not ok; "" where nothing need be done.
+    """
 
     name: str
     state: str
@@ -46,7 +49,7 @@ class Report(tuple[Finding, ...]):
         return all(finding.state != "missing" for finding in self)
 
     def __str__(self) -> str:
-        head = ("", "what", "found", "needed for")
+        head = ("state", "what", "found", "needed for")
         marks = {"ok": "ok", "missing": "MISSING", "optional": "-"}
         rows = [head, *((marks[f.state], f.name, f.found, f.needed_for) for f in self)]
         widths = [max(len(row[i]) for row in rows) for i in range(3)]
@@ -60,16 +63,18 @@ class Report(tuple[Finding, ...]):
 
     def _repr_html_(self) -> str:
         words = {"ok": "ok", "missing": "missing", "optional": "not here"}
+        left = "style='text-align:left'"
         rows = []
         for f in self:
-            how = f"<br>to get it: {html.escape(f.how)}" if f.how else ""
+            how = f"<br>what to do: {html.escape(f.how)}" if f.how else ""
             rows.append(
-                f"<tr><th scope='row' style='text-align:left'>{html.escape(f.name)}</th>"
-                f"<td>{words[f.state]}</td>"
-                f"<td style='text-align:left'>{html.escape(f.found)}{how}</td>"
-                f"<td style='text-align:left'>{html.escape(f.needed_for)}</td></tr>"
+                f"<tr><th scope='row' {left}>{html.escape(f.name)}</th>"
+                f"<td {left}>{words[f.state]}</td>"
+                f"<td {left}>{html.escape(f.found)}{how}</td>"
+                f"<td {left}>{html.escape(f.needed_for)}</td></tr>"
             )
-        head = "".join(f"<th scope='col'>{cell}</th>" for cell in ("what", "", "found", "needed for"))
+        heads = ("what", "state", "found", "needed for")
+        head = "".join(f"<th scope='col' {left}>{cell}</th>" for cell in heads)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
     def _repr_pretty_(self, printer: object, cycle: bool) -> None:
@@ -77,7 +82,7 @@ class Report(tuple[Finding, ...]):
 
 
 class Lacking(Exception):  # noqa: N818  (a finding, not an error of ours)
-    """A check did not pass: what was found in its place, and how to get the thing."""
+    """A check did not pass: what was found in its place, and what to do about it, "" for nothing."""
 
     def __init__(self, found: str, how: str) -> None:
         super().__init__(found)
@@ -150,20 +155,20 @@ def torchvision_model() -> str:
 
 
 def gpu() -> str:
-    how = "no need: the course runs on a CPU"
+    how = "look at its driver; the course runs on a CPU, too"
     try:
         torch = importlib.import_module("torch")
         for kind in ("cuda", "mps"):
             backend = torch.cuda if kind == "cuda" else torch.backends.mps
             if backend.is_available():
                 if torch.ones(2, device=kind).sum().item() != 2.0:
-                    raise Lacking(f"{kind} adds wrongly", "look at the driver")
+                    raise Lacking(f"{kind} adds wrongly", how)
                 return torch.cuda.get_device_name() if kind == "cuda" else "Apple GPU (mps)"
     except Lacking:
         raise
     except Exception as error:
         raise Lacking(f"{type(error).__name__}: {error}".splitlines()[0], how) from None
-    raise Lacking("none that torch can use", how)
+    raise Lacking("none that torch can use; a CPU is enough", "")
 
 
 def jupyterlab() -> str:

@@ -2,11 +2,13 @@
 
 import importlib.metadata
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from glassbox import doctor as module
 from glassbox.doctor import CHECKS, Finding, Lacking, Report, doctor, findings
@@ -27,8 +29,9 @@ def test_each_check_has_a_line_and_a_purpose(report: Report) -> None:
     assert all(finding.found and finding.needed_for for finding in report)
 
 
-def test_what_is_not_here_comes_with_a_way_to_get_it(report: Report) -> None:
-    assert all(finding.how for finding in report if finding.state != "ok")
+def test_what_is_missing_comes_with_a_way_to_get_it(report: Report) -> None:
+    # Of what is not needed either, only a GPU is nothing to go and get.
+    assert all(finding.how for finding in report if finding.state != "ok" and finding.name != "GPU")
 
 
 def test_versions_are_those_installed(report: Report) -> None:
@@ -47,6 +50,23 @@ def test_it_shows_as_a_table(report: Report) -> None:
     ]
 
 
+def test_each_column_of_the_table_is_headed_and_aligned_as_its_heading(report: Report) -> None:
+    html = report._repr_html_()
+    heads = re.findall(r"<th scope='col' (.*?)>(.*?)</th>", html)
+    assert [text for _, text in heads] == ["what", "state", "found", "needed for"]
+    cells = re.findall(r"<t[hd](?: scope='\w+')? ?(.*?)>", html.replace("<thead>", ""))
+    assert cells == ["style='text-align:left'"] * (4 * (len(CHECKS) + 1))
+    assert str(report).splitlines()[0].split()[:3] == ["state", "what", "found"]
+
+
+def test_a_machine_without_a_gpu_is_told_to_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    lone = Report(findings((("GPU", module.gpu, False, "x"),)))
+    assert (lone[0].state, lone[0].found) == ("optional", "none that torch can use; a CPU is enough")
+    assert "what to do" not in lone._repr_html_() and "->" not in str(lone)
+
+
 def lacking() -> str:
     raise Lacking("nothing <here>", "get it")
 
@@ -60,7 +80,7 @@ def test_a_needed_thing_that_lacks_fails_the_report_and_an_optional_one_does_not
     assert not needed.ok and needed[0].state == "missing"
     assert optional.ok and optional[0].state == "optional"
     assert "MISSING" in str(needed) and "-> get it" in str(needed)
-    assert "nothing &lt;here&gt;" in needed._repr_html_() and "to get it: get it" in needed._repr_html_()
+    assert "nothing &lt;here&gt;" in needed._repr_html_() and "what to do: get it" in needed._repr_html_()
 
 
 def test_a_check_that_breaks_does_not_hide_the_next() -> None:

@@ -8,8 +8,11 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -174,18 +177,61 @@ def test_a_venv_whose_python_is_gone_is_made_anew(env: Environment, run: FakeRun
     assert run.titles == FRESH
 
 
-def test_a_broken_stamp_counts_as_none(env: Environment, run: FakeRun) -> None:
+DAMAGED = {
+    "nothing": "",
+    "cut off": '{"ready": true, "ba',
+    "too deep": "[" * 100_000,
+    "not text": b"\xff\xfe",
+    "a list": "[]",
+    "a part": '{"ready": true}',
+    "base": {"base": 5},
+    "base as a list": {"base": [1]},
+    "index": {"base": {"python": "3.11", "folder": "/", "torch_index": 7}},
+    "no address": {"torch_from": "cpu"},
+    "python": {"base": {"python": 3.11, "folder": "/", "torch_index": None}},
+    "pins": {"pins": None},
+    "extras": {"extras": None},
+    "extras of another kind": {"extras": {"course": 1}},
+    "numbers as extras": {"extras": [[1]]},
+    "unknown extras": {"extras": ["course", "x]; y"]},
+    "ready": {"ready": "yes"},
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_damaged_stamp_counts_as_none(env: Environment, run: FakeRun, damage: str) -> None:
     env.prepare(COURSE)
-    for text in ("", "[]", '{"ready": true}'):
-        env.stamp_file.write_text(text)
-        assert not env.ready(COURSE, None)
-        env.prepare(COURSE)
-        assert env.ready(COURSE, None)
+    run.steps = []
+    content = DAMAGED[damage]
+    if isinstance(content, dict):
+        content = json.dumps({**env.stamp(), **content})
+    env.stamp_file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert env.stamp() == {}
+    env.prepare(COURSE)
+    assert run.titles == ON_TOP
+    assert env.ready(COURSE, None)
+
+
+def test_jupyter_finds_the_settings_of_the_course(env: Environment) -> None:
+    env.prepare(COURSE)
+    assert json.loads(env.jupyter.read_text()) == course.JUPYTER
+
+
+def test_changed_settings_are_written_anew(
+    env: Environment, run: FakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env.prepare(COURSE)
+    monkeypatch.setattr(course, "JUPYTER", {"other": {}})
+    env.prepare(COURSE)
+    assert json.loads(env.jupyter.read_text()) == {"other": {}}
 
 
 # --torch-index
 
 CPU = "https://example.org/whl/cpu"
+WRONG_INDEX = "http://127.0.0.1:9/simple"
+TORCH = "torch and torchvision"
+NO_NETWORK = Finished(1, ["broken by 'NewConnectionError(: Failed to establish a new connection)'"])
 
 
 def test_torch_comes_first_and_alone_from_the_index_at_the_pins(env: Environment, run: FakeRun) -> None:
@@ -214,11 +260,79 @@ def test_the_index_is_remembered_over_an_interruption(env: Environment, run: Fak
     assert run.titles == ["torch and torchvision", *ON_TOP]
 
 
-def test_another_index_makes_the_venv_anew(env: Environment, run: FakeRun) -> None:
+def test_another_index_is_tried_and_makes_the_venv_anew(env: Environment, run: FakeRun) -> None:
     env.prepare(COURSE)
     run.steps = []
     env.prepare(COURSE, CPU)
-    assert run.titles == [FRESH[0], "torch and torchvision", *ON_TOP]
+    assert {"--dry-run", "--no-deps", "--ignore-installed", CPU} < set(run.steps[0][1])
+    assert run.titles == ["torch's index", FRESH[0], TORCH, *ON_TOP]
+
+
+def test_a_mistyped_index_is_not_kept_and_the_message_says_the_way_back(
+    env: Environment, run: FakeRun
+) -> None:
+    run.ends[TORCH] = NO_NETWORK
+    with pytest.raises(CourseError) as caught:
+        env.prepare(COURSE, WRONG_INDEX)
+    sentence = str(caught.value).splitlines()[0]
+    assert sentence.startswith("the package index cannot be reached: ")
+    assert sentence.endswith(
+        f"; torch was looked for at {WRONG_INDEX}, which is not kept: correct the address, "
+        "or leave --torch-index out to use PyPI"
+    )
+    run.steps = []
+    env.prepare(COURSE)
+    assert not any(WRONG_INDEX in argv for _, argv in run.steps)
+    assert run.titles == ON_TOP
+
+
+def test_a_mistyped_index_costs_nothing_of_an_environment_that_is_there(
+    env: Environment, run: FakeRun
+) -> None:
+    env.prepare(COURSE, CPU)
+    run.steps = []
+    run.ends["torch's index"] = NO_NETWORK
+    with pytest.raises(CourseError, match=f"or leave --torch-index out to use {re.escape(CPU)}"):
+        env.prepare(COURSE, WRONG_INDEX)
+    assert run.titles == ["torch's index"]
+    assert env.ready(COURSE, CPU)
+
+
+def test_an_index_that_was_interrupted_and_then_fails_is_forgotten(env: Environment, run: FakeRun) -> None:
+    run.ends[TORCH] = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        env.prepare(COURSE, WRONG_INDEX)
+    run.ends[TORCH] = NO_NETWORK
+    with pytest.raises(CourseError, match=f"looked for at {re.escape(WRONG_INDEX)}, which is not kept"):
+        env.prepare(COURSE)
+    run.steps = []
+    env.prepare(COURSE)
+    assert not any(WRONG_INDEX in argv for _, argv in run.steps)
+
+
+@pytest.mark.parametrize("step", [TORCH, "packages"])
+def test_an_index_that_served_before_is_kept_and_named_when_it_fails(
+    env: Environment, run: FakeRun, step: str
+) -> None:
+    env.prepare(COURSE, CPU)
+    run.ends[step] = NO_NETWORK
+    back = f"torch's index is {CPU}, kept from before: --torch-index {course.PYPI} goes back to PyPI"
+    with pytest.raises(CourseError, match=re.escape(back)):
+        env.prepare(BOTH)
+    run.steps = []
+    env.prepare(BOTH)
+    assert run.titles == [TORCH, *ON_TOP]
+    env.prepare(COURSE, course.PYPI)
+    assert env.stamp()["base"]["torch_index"] == course.PYPI
+
+
+def test_a_first_index_whose_packages_fail_is_kept(env: Environment, run: FakeRun) -> None:
+    run.ends["packages"] = NO_NETWORK
+    with pytest.raises(CourseError, match=f"torch's index is {re.escape(CPU)}"):
+        env.prepare(COURSE, CPU)
+    run.steps = []
+    env.prepare(COURSE)
+    assert run.titles == [TORCH, *ON_TOP]
 
 
 def test_an_index_is_an_address(env: Environment, run: FakeRun) -> None:
@@ -369,6 +483,10 @@ FAILURES = {
     "urllib3.exceptions.ReadTimeoutError: Read timed out.": "cannot be reached: check the network",
     "ERROR: Could not install packages due to an OSError: [Errno 13] Permission denied: 'x'": "no permission",
     "ERROR: No matching distribution found for torch==2.14.1": "no such release for this machine: try Python",
+    "ERROR: Could not find a version that satisfies x==1 (from versions: none)": "not reached or has nothing",
+    "after connection broken by 'SSLError(SSLError(1, 'x'))'": "certificate is not accepted: check",
+    "There was a problem confirming the ssl certificate: Max retries exceeded": "certificate is not accepted",
+    "WARNING: The repository located at x is not a trusted or secure host": "use the index's https",
     "something else": "run the command again to go on",
 }
 
@@ -386,12 +504,59 @@ def test_a_failed_install_says_why_shows_pips_last_lines_and_names_the_log(
     assert str(env.log) in rest[-1]
 
 
-def test_pips_own_words_for_no_network_are_recognised(tmp_path: Path) -> None:
-    pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--retries", "1", "-d", str(tmp_path)]
-    argv = [*pip, "--index-url", "https://127.0.0.1:9/", "glassbox-nothing-of-that-name"]
-    ended = course.run_logged(argv, course.Step("t"), tmp_path / "log", dict(os.environ))
+def asked_of_pip(env: Environment, folder: Path, index: str, more: dict[str, str]) -> str:
+    """What is said when pip, with no settings but `more`, is asked for what the index has not got."""
+    settings = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": ""}
+    argv = [sys.executable, "-m", "pip", "download", "--no-deps", "-d", str(folder), "--index-url", index]
+    variables = {**env.variables(), **settings, **more}
+    ended = course.run_logged([*argv, "glassbox-x==2"], course.Step("t"), folder / "log", variables)
     assert ended.code != 0
-    assert course.explain(ended, tmp_path / "log").startswith("the package index cannot be reached")
+    return course.explain(ended, folder / "log").splitlines()[0]
+
+
+@pytest.mark.parametrize("retries", ["0", "1"])
+def test_pips_own_words_for_no_network(
+    env: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retries: str
+) -> None:
+    monkeypatch.setenv("PIP_RETRIES", retries)
+    said = asked_of_pip(env, tmp_path, "https://127.0.0.1:9/", {})
+    assert said.startswith("the package index cannot be reached: ")
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an index, served here, that holds another release of glassbox-x."""
+    folder = tmp_path_factory.mktemp("index")
+    (folder / "glassbox-x").mkdir()
+    wheel = "glassbox_x-1-py3-none-any.whl"
+    (folder / "glassbox-x" / "index.html").write_text(f"<!DOCTYPE html><a href='{wheel}'>{wheel}</a>")
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *words: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("retries", ["0", "1"])
+def test_pips_own_words_for_a_release_that_the_index_has_not(
+    env: Environment, tmp_path: Path, index: str, retries: str
+) -> None:
+    said = asked_of_pip(env, tmp_path, index, {"PIP_RETRIES": retries})
+    assert said.startswith("the index has no such release for this machine")
+
+
+def test_pips_own_words_for_an_address_without_an_index(env: Environment, tmp_path: Path, index: str) -> None:
+    said = asked_of_pip(env, tmp_path, index + "nothing", {})
+    assert said.startswith("the index was not reached or has nothing for this machine")
+
+
+def test_where_pip_tries_once_no_more_is_claimed_than_is_known(env: Environment, tmp_path: Path) -> None:
+    said = asked_of_pip(env, tmp_path, "https://127.0.0.1:9/", {"PIP_RETRIES": "0"})
+    assert said.startswith("the index was not reached or has nothing for this machine")
 
 
 def test_a_python_without_ensurepip_is_told_the_debian_package(env: Environment, run: FakeRun) -> None:
@@ -427,8 +592,31 @@ def test_a_folder_that_cannot_be_written(env: Environment, monkeypatch: pytest.M
 
 def test_a_file_in_the_place_of_the_venv(env: Environment) -> None:
     env.path.write_text("")
-    with pytest.raises(CourseError, match=r"could not write to .*\.venv: File exists"):
+    with pytest.raises(CourseError, match=r"\.venv is a file, not a folder: move it away and run"):
         env.prepare(COURSE)
+
+
+def test_a_link_to_nowhere_in_the_place_of_the_venv(env: Environment) -> None:
+    env.path.symlink_to(env.root / "gone")
+    with pytest.raises(CourseError, match=r"\.venv is a link to nowhere, not a folder: move it away and run"):
+        env.prepare(COURSE)
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
+def test_a_copy_that_lacks_a_part(
+    env: Environment, run: FakeRun, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    (env.root / name).unlink()
+    assert course.main(["lab"], env) == 2
+    assert f"{env.root / name} cannot be read (No such file or directory): get a complete" in one_line(capsys)
+    assert run.steps == [] and not env.path.exists()
+
+
+def test_constraints_that_do_not_pin_torch(env: Environment, run: FakeRun) -> None:
+    (env.root / "constraints.txt").write_text("numpy==2\n")
+    with pytest.raises(CourseError, match=r"constraints\.txt does not pin torch: get a complete copy"):
+        env.prepare(COURSE, CPU)
+    assert run.steps == []
 
 
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:
@@ -455,6 +643,11 @@ WRONG = {
     ("lab", "--browser"): "unrecognized arguments: --browser",
     ("doctor", "who"): "doctor takes no arguments",
     ("test", "--torch-index"): "expected one argument",
+    ("grade",): "the following arguments are required: LAB; see python3 course.py grade --help",
+    ("grade", "lab1_storag"): "no lab called 'lab1_storag'; did you mean lab1_storage?",
+    ("reset",): "the following arguments are required: LAB; see python3 course.py reset --help",
+    ("labs", "lab1_storage"): "unrecognized arguments: lab1_storage",
+    ("bundle", "a.zip", "b.zip"): "unrecognized arguments: b.zip",
 }
 
 
@@ -473,6 +666,15 @@ def test_an_interruption_says_that_the_same_command_goes_on(
     run.ends["packages"] = KeyboardInterrupt()
     assert course.main(["lab"], env) == 130
     assert "The same command goes on from here." in capsys.readouterr().err
+
+
+def test_a_command_line_of_the_autograder_is_read_by_a_bare_python() -> None:
+    """So that `grade` without its LAB is told before anything is installed."""
+    for words, code in ((["grade"], 2), (["grade", "--help"], 0)):
+        argv = [sys.executable, "-S", str(SOURCE), *words]
+        said = subprocess.run(argv, capture_output=True, text=True, cwd=os.sep)
+        assert said.returncode == code, said.stderr
+        assert "LAB" in (said.stderr if code else said.stdout)
 
 
 def test_an_old_python_parses_the_file_and_gets_one_sentence() -> None:

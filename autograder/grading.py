@@ -100,7 +100,7 @@ def locate(lab: str, notebook: str | os.PathLike[str] | None) -> Path:
         found = False
     if not found:
         way = f"`python3 course.py reset {lab}` makes a fresh one." if notebook is None else "check its path."
-        raise PlainError(f"There is no notebook at {str(path)[:300]!r}; {way}")
+        raise PlainError(f"There is no notebook at {str(path)[:300]}; {way}")
     return path
 
 

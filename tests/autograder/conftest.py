@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ class Desk:
 
     def grade(self, notebook: Any) -> Grade:
         """Grades a notebook through nbgrader."""
-        return grade_in(self.classroom, nbformat.writes(notebook), f"s{next(self._number)}")
+        return grade_in(self.classroom, json.dumps(notebook), f"s{next(self._number)}")
 
     def graded_path(self) -> Path:
         """Where the notebook graded last lies."""

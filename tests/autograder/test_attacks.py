@@ -161,10 +161,6 @@ SPOILED: dict[str, tuple[Edit, float]] = {
         cell("get_ipython().input_transformers_cleanup.append(lambda lines: ['pass\\n'])"),
         0.0,
     ),
-    "stubs run_cell": (
-        cell("async def stub(*a, **k):\n    pass\nget_ipython().run_cell_async = stub"),
-        0.0,
-    ),
     "prints full marks": (
         instead("expand", "def expand(*a):\n    print('7')\n    print('10')\n    raise ValueError"),
         EIGHT,
@@ -318,7 +314,8 @@ HONEST: dict[str, tuple[Edit, float]] = {
         EIGHT,
     ),
     "torch and NumPy used above a piece, in its cell": (
-        before("address", "import torch, numpy as np, math\ntorch.manual_seed(0)\nnp.set_printoptions(precision=3)\n"
+        before("address", "import torch, numpy as np, math\ntorch.manual_seed(0)\n"
+               "np.set_printoptions(precision=3)\n"
                "print(torch.empty(2, 3).stride())\nassert True\n"),
         EIGHT,
     ),
@@ -385,6 +382,13 @@ def test_a_cell_that_blocks_the_kernel_costs_only_itself(desk: Desk) -> None:
     )(notebook)
     with settings(desk, timeout=3):
         assert desk.grade(notebook).score == EIGHT
+
+
+def test_a_kernel_that_no_longer_answers_is_given_up_in_bounded_time(desk: Desk) -> None:
+    notebook = desk.solved(*SOLVED)
+    cell("async def stub(*a, **k):\n    pass\nget_ipython().run_cell_async = stub")(notebook)
+    with settings(desk, timeout=2):
+        assert desk.grade(notebook).score == 0
 
 
 def test_slow_cells_cost_themselves(desk: Desk) -> None:

@@ -57,7 +57,7 @@ def _sound(outputs: list[NotebookNode]) -> list[NotebookNode]:
         try:
             text = writable(json.dumps(output, ensure_ascii=False))
             fresh = from_dict(json.loads(text))
-            validate(fresh, ref="output")
+            validate(fresh, ref="output", version=4)
         except Exception:  # a kernel may send anything; what cannot be kept is left out
             continue
         if len(text) <= CELL_BYTES:

@@ -477,3 +477,19 @@ def test_a_learners_words_are_escaped_in_the_report(desk: Desk) -> None:
     task = next(task for task in desk.grade(notebook).tasks if task.id == "lab1.expand")
     assert "<script>" not in task.html
     assert "&lt;script&gt;" in task.html
+
+
+def test_what_honest_cells_show_stays_in_the_graded_notebook(desk: Desk) -> None:
+    notebook = desk.solved(*SOLVED)
+    cell("print('my own words')\n'<my value>'", 2)(notebook)
+    after("address", "_said = address\ndef address(*a):\n    print('asked')\n    return _said(*a)")(notebook)
+    assert desk.grade(notebook).score == EIGHT
+    graded = nbformat.read(desk.graded_path(), as_version=4)
+    mine = next(c for c in graded.cells if c.source.startswith("print('my own"))
+    assert mine.outputs[0].text == "my own words\n"
+    assert mine.outputs[1].data["text/plain"] == "'<my value>'"
+    check = next(c for c in graded.cells if c.id == "check_address")
+    assert [output.output_type for output in check.outputs] == ["execute_result", "stream"]
+    assert "asked" in check.outputs[1].text
+    play = next(c for c in graded.cells if c.id == "play_permute")
+    assert [output.output_type for output in play.outputs] == ["stream"]

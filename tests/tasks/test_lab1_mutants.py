@@ -2,10 +2,14 @@
 
 import pytest
 
+from glassbox.tasks.check import PUBLIC_SEED
+
 MATCHED_FROM_THE_RIGHT = (
     "zip(shape, stride, size[new:])",
     "zip(shape[max(-new, 0) :], stride[max(-new, 0) :], size[max(new, 0) :])",
 )
+
+WITH_PROD = ("    if itemsize == new", "    from math import prod\n    if itemsize == new")
 
 # (name of the function, what the slip is, then pairs: text of the solution, text with the slip)
 SLIPS = [
@@ -36,6 +40,10 @@ SLIPS = [
     ("address", "fresh strides", "zip(index, shape, stride)", "zip(index, shape, contiguous_strides(shape))"),
     ("address", "another error", "IndexError", "ValueError"),
     ("address", "size for stride", "(i % size) * step", "(i % size) * size"),
+    ("address", "no lower bound", "not -size <= i < size", "i >= size"),
+    ("address", "no upper bound", "not -size <= i < size", "i < -size"),
+    ("address", "no bound for the first", "not -size <= i", "step is not stride[0] and not -size <= i"),
+    ("address", "an empty tensor has a first element", "-size <= i < size", "-size <= i < max(size, 1)"),
     ("is_contiguous", "empty not seen", "if 0 in shape", "if False"),
     ("is_contiguous", "empty only in front", "0 in shape", "shape and shape[0] == 0"),
     ("is_contiguous", "size 1 counts", "if size != 1", "if True"),
@@ -49,6 +57,15 @@ SLIPS = [
         "only descending",
         "expected = 1",
         "return list(stride) == sorted(stride, reverse=True)",
+    ),
+    ("is_contiguous", "the last not compared", "step != expected", "step != expected and expected > 1"),
+    (
+        "is_contiguous",
+        "each by its neighbour only",
+        "step != expected",
+        "step != expected and expected != 1",
+        "expected *= size",
+        "expected = size * step",
     ),
     (
         "permute",
@@ -64,6 +81,10 @@ SLIPS = [
     ("permute", "another error for the range", "IndexError", "RuntimeError"),
     ("permute", "another error for repeats", "raise RuntimeError", "raise ValueError"),
     ("permute", "negative refused", "not -ndim <= dim", "not 0 <= dim"),
+    ("permute", "no lower bound", "not -ndim <= dim < ndim", "dim >= ndim"),
+    ("permute", "no upper bound", "not -ndim <= dim < ndim", "dim < -ndim"),
+    ("permute", "repeats by their sum", "len(set(order)) < ndim", "sum(order) != sum(range(ndim))"),
+    ("permute", "repeats by the largest", "len(set(order)) < ndim", "max(order, default=-1) < ndim - 1"),
     ("slice_view", "offset by start", "start * stride[dim]", "start"),
     ("slice_view", "offset from 0", "offset += start", "offset = start"),
     ("slice_view", "offset stays", "offset += start * stride[dim]", "pass"),
@@ -75,6 +96,18 @@ SLIPS = [
     ("slice_view", "always the first dim", "dim %= ndim", "dim = 0"),
     ("slice_view", "not clamped", ".indices(shape[dim])", ".indices(10**6)"),
     ("slice_view", "negative dim refused", "not -ndim <= dim", "not 0 <= dim"),
+    ("slice_view", "no lower bound", "not -ndim <= dim < ndim", "dim >= ndim"),
+    ("slice_view", "no upper bound", "not -ndim <= dim < ndim", "ndim == 0 or dim < -ndim"),
+    (
+        "slice_view",
+        "step 0 for none",
+        "step < 1",
+        "step < 0",
+        "step).indices",
+        "step or None).indices",
+    ),
+    ("slice_view", "stop 0 for none", "slice(start, stop,", "slice(start, stop or None,"),
+    ("slice_view", "start wraps", "slice(start,", "slice(start and start % max(shape[dim], 1),"),
     ("expand", "from the left", "size[new:]", "size[:len(shape)]"),
     ("expand", "stride kept", "strides.append(0)", "strides.append(step)"),
     ("expand", "new ones get 1", "[0] * new", "[1] * new"),
@@ -96,6 +129,31 @@ SLIPS = [
     ("view_strides", "joins all", "runs[-1][1] == n * step", "True"),
     ("view_strides", "joins none", "runs[-1][1] == n * step", "False"),
     ("view_strides", "joins by order", "runs[-1][1] == n * step", "runs[-1][1] >= step"),
+    ("view_strides", "zeros never join", "runs[-1][1] == n * step", "runs[-1][1] == n * step and step"),
+    ("view_strides", "zero on the right joins", "runs[-1][1] == n * step", "step in (0, runs[-1][1] / n)"),
+    ("view_strides", "zero on the left joins", "runs[-1][1] == n * step", "runs[-1][1] in (0, n * step)"),
+    (
+        "view_strides",
+        "joins at most two",
+        "runs[-1][1] == n * step",
+        "runs[-1][1] == n * step and len(runs[-1]) == 2",
+        "(runs[-1][0] * n, step)",
+        "(runs[-1][0] * n, step, 2)",
+        "left, step = runs.pop()",
+        "left, step = runs.pop()[:2]",
+    ),
+    (
+        "view_strides",
+        "joins at most three",
+        "runs[-1][1] == n * step",
+        "runs[-1][1] == n * step and len(runs[-1]) < 4",
+        "(runs[-1][0] * n, step)",
+        "(runs[-1][0] * n, step, *runs[-1][1:])",
+        "left, step = runs.pop()",
+        "left, step = runs.pop()[:2]",
+    ),
+    ("view_strides", "empty before counting", "if prod", "if 0 in shape: return size\n    if prod"),
+    ("view_strides", "empty sizes before counting", "if prod", "if 0 in size: return size\n    if prod"),
     ("view_strides", "numbers not compared", "prod(shape) != prod(size)", "prod(shape) < prod(size)"),
     ("view_strides", "empty has none", "return (1,) * len(size)", "return None"),
     ("view_strides", "raises for None", "return None", "raise RuntimeError"),
@@ -111,6 +169,23 @@ SLIPS = [
     ("reshape", "two -1", "size.count(-1) > 1 or ", ""),
     ("reshape", "-1 over nothing", "known == 0 or ", ""),
     ("reshape", "another error", "raise RuntimeError", "raise ValueError"),
+    *(
+        (
+            "reshape",
+            f"accepted: {what}",
+            "strides = view_strides",
+            f"if {what} and prod(size) != elements: return size, contiguous_strides(size), True\n"
+            "    strides = view_strides",
+        )
+        for what in (
+            "elements == 0",
+            "prod(size) == 0",
+            "prod(size) < elements",
+            "prod(size) > elements",
+            "prod(size) and elements % prod(size) == 0",
+            "elements and prod(size) % elements == 0",
+        )
+    ),
     ("reshape", "never a copy", "contiguous_strides(size), True", "contiguous_strides(size), False"),
     ("reshape", "always a copy", "if strides is None", "if True"),
     ("reshape", "input strides for a copy", "contiguous_strides(size), True", "stride, True"),
@@ -131,6 +206,12 @@ SLIPS = [
     ("unfold", "no window of none", "0 <= size <=", "0 < size <="),
     ("unfold", "no window of all", "<= shape[dim]", "< shape[dim]"),
     ("unfold", "step not checked", "if step < 1", "if False"),
+    ("unfold", "step back", "step < 1", "step == 0"),
+    ("unfold", "no step", "step < 1", "step < 0", "// step", "// max(step, 1)"),
+    ("unfold", "size not checked below", "0 <= size <=", "size <="),
+    ("unfold", "one too long", "<= shape[dim]", "<= shape[dim] + 1"),
+    ("unfold", "no lower bound", "not -ndim <= dim < ndim", "dim >= ndim"),
+    ("unfold", "no upper bound", "not -ndim <= dim < ndim", "dim < -ndim"),
     ("unfold", "another error", "raise RuntimeError", "raise ValueError"),
     ("diagonal", "one stride only", "stride[rows] + stride[columns]", "stride[columns]"),
     ("diagonal", "k the other way", "max(-k, 0), max(k, 0)", "max(k, 0), max(-k, 0)"),
@@ -157,6 +238,16 @@ SLIPS = [
     ("diagonal", "offset forgotten", "offset + down", "down"),
     ("diagonal", "offset stays", "offset + down * stride[rows] + right * stride[columns]", "offset"),
     ("diagonal", "negative refused", "not -ndim <= dim", "not 0 <= dim"),
+    ("diagonal", "no lower bound", "not -ndim <= dim < ndim", "dim >= ndim"),
+    ("diagonal", "no upper bound", "not -ndim <= dim < ndim", "dim < -ndim"),
+    ("diagonal", "dim1 not checked", "in (dim1, dim2):", "in (dim2,):"),
+    ("diagonal", "dim2 not checked", "in (dim1, dim2):", "in (dim1,):"),
+    (
+        "diagonal",
+        "never stays in a cell",
+        "stride[rows] + stride[columns])",
+        "stride[rows] + stride[columns] or 1)",
+    ),
     ("diagonal", "another error", "raise RuntimeError", "raise ValueError"),
     ("channels_last_strides", "images only", "not in (4, 5)", "!= 4"),
     ("channels_last_strides", "plane the wrong way", "range(ndim - 1, 1, -1)", "range(2, ndim)"),
@@ -189,6 +280,7 @@ SLIPS = [
         "sorted(product(*map(range, shape)), key=lambda i: i[::-1])",
     ),
     ("aliased_indices", "the first only", "    ]", "    ][:1]"),
+    ("aliased_indices", "the first twelve", "    ]", "    ][:12]"),
     (
         "aliased_indices",
         "stride 0 left out",
@@ -206,6 +298,40 @@ SLIPS = [
     ("view_dtype", "offset not checked", "shape[-1], offset, *stride", "shape[-1], *stride"),
     ("view_dtype", "strides not checked", "offset, *stride[:-1])", "offset)"),
     ("view_dtype", "size not checked", "(shape[-1], offset,", "(offset,"),
+    ("view_dtype", "all sizes for the last", "(shape[-1], offset,", "(prod(shape), offset,", *WITH_PROD),
+    ("view_dtype", "only the first stride checked", "*stride[:-1])", "*stride[:-1][:1])"),
+    ("view_dtype", "only the stride of rows checked", "*stride[:-1])", "*stride[-2:-1])"),
+    ("view_dtype", "all but the first stride checked", "*stride[:-1])", "*stride[1:-1])"),
+    (
+        "view_dtype",
+        "strides of size 1 not checked",
+        "*stride[:-1])",
+        "*(s for n, s in zip(shape, stride[:-1]) if n > 1))",
+    ),
+    ("view_dtype", "divisible by 2", "number % ratio for", "number % 2 for"),
+    ("view_dtype", "divisible by the item", "number % ratio for", "number % new_itemsize for"),
+    ("view_dtype", "last stride of size 1 ignored", "stride[-1] != 1", "stride[-1] != 1 and shape[-1] != 1"),
+    (
+        "view_dtype",
+        "last stride not checked, larger",
+        "stride[-1] != 1",
+        "stride[-1] != 1 and itemsize > new_itemsize",
+    ),
+    (
+        "view_dtype",
+        "last stride not checked, smaller",
+        "stride[-1] != 1",
+        "stride[-1] != 1 and itemsize < new_itemsize",
+    ),
+    *(
+        (
+            "view_dtype",
+            f"equal items refused, {ndim} dimensions",
+            "if itemsize == new_itemsize:",
+            f"if itemsize == new_itemsize and (len(shape) != {ndim} or stride[-1] == 1):",
+        )
+        for ndim in (1, 2, 3)
+    ),
     ("view_dtype", "last stride not checked", "or stride[-1] != 1", ""),
     (
         "view_dtype",
@@ -242,6 +368,12 @@ def test_a_slip_costs_points_on_nearly_every_seed(name, slip, lab1, sources, sol
     seeds = 200 if full else 10
     missed = [s for s in range(seeds) if all(r.won for r in tried(lab1[name], planted, f"slips/{s}"))]
     assert len(missed) <= seeds // 100, f"goes unnoticed with {len(missed)} of {seeds} seeds"
+
+
+@pytest.mark.parametrize(("name", "slip"), [row[:2] for row in SLIPS], ids=lambda text: text)
+def test_a_slip_shows_in_the_open_check(name, slip, lab1, sources, solved, tried):
+    results = tried(lab1[name], _planted(sources, solved, name, slip), PUBLIC_SEED)
+    assert not all(result.won for result in results)
 
 
 def test_every_task_has_at_least_five_slips(lab1):

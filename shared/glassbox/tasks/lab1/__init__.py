@@ -6,10 +6,13 @@ task.
 
 from __future__ import annotations
 
-from .describing import address, contiguous_strides, is_contiguous
+from .contiguity import is_contiguous
+from .describing import address, contiguous_strides
+from .expanding import expand
 from .formats import channels_last_strides, view_dtype
-from .regrouping import reshape, view_strides
-from .viewing import expand, permute, slice_view
+from .regrouping import view_strides
+from .reshaping import reshape
+from .viewing import permute, slice_view
 from .windows import aliased_indices, diagonal, unfold
 
 TASKS = (

@@ -39,6 +39,13 @@ def blank(shape: Sequence[int]) -> Any:
     return torch.empty(shape)
 
 
+def true_strides(shape: Sequence[int]) -> Any:
+    """The strides of a fresh real tensor of this shape."""
+    import torch
+
+    return torch.empty(shape, device="meta").stride()
+
+
 def layout(x: Any) -> Layout:
     """Shape, stride and storage offset of a real tensor."""
     return tuple(x.shape), tuple(x.stride()), x.storage_offset()
@@ -165,9 +172,9 @@ def some_dim(rng: random.Random, ndim: int, negative: bool | None = None) -> int
     return dim - ndim if negative else dim
 
 
-def no_dim(rng: random.Random, ndim: int) -> int:
-    """A dimension that a tensor with `ndim` of them lacks."""
-    return rng.choice((ndim, ndim + 1, -ndim - 1, -ndim - 2))
+def no_dim(ndim: int, below: bool) -> int:
+    """The first dimension, counted from either end, that a tensor with `ndim` of them lacks."""
+    return -ndim - 1 if below else ndim
 
 
 def strides_that_count(sizes: Sequence[int], strides: Any) -> list[int | None]:

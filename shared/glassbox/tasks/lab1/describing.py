@@ -1,4 +1,4 @@
-"""Lab 1: what shape, stride and offset say (PyTorch: c10/core/TensorImpl.h, c10/core/Contiguity.h)."""
+"""Lab 1: what shape, stride and offset say (PyTorch: c10/core/TensorImpl.h)."""
 
 from __future__ import annotations
 
@@ -14,22 +14,12 @@ from .cases import (
     any_layout,
     dense,
     empty,
-    gapped,
     overlapping,
-    permuted,
     picture,
-    repeated,
-    stepped,
     tensor,
+    true_strides,
     until,
-    with_ones,
 )
-
-
-def _true_strides(shape: Sequence[int]) -> Any:
-    import torch
-
-    return torch.empty(shape, device="meta").stride()
 
 
 def _sizes(ndim: int, largest: int = 99) -> Draw:
@@ -37,21 +27,25 @@ def _sizes(ndim: int, largest: int = 99) -> Draw:
 
 
 def _with(size: int, where: str, largest: int = 12) -> Draw:
-    """A shape with `size` first, last, between others, or in two places."""
+    """A shape with `size` first, last, between others, or in two places (not the first, "after others")."""
 
     def draw(rng: random.Random) -> Case:
         sizes = [rng.randint(2, largest) for _ in range(rng.randint(3, 4))]
-        places = {"first": [0], "last": [-1], "between": [1], "twice": rng.sample(range(len(sizes)), 2)}[
-            where
-        ]
-        for place in places:
+        places = {
+            "first": [0],
+            "last": [-1],
+            "between": [1],
+            "twice": rng.sample(range(len(sizes)), 2),
+            "twice, after others": rng.sample(range(1, len(sizes)), 2),
+        }
+        for place in places[where]:
             sizes[place] = size
         return (tuple(sizes),)
 
     return draw
 
 
-_PLACES = ("first", "last", "between", "twice")
+_PLACES = ("first", "last", "between", "twice", "twice, after others")
 
 contiguous_strides = Task(
     id="lab1.contiguous_strides",
@@ -61,12 +55,12 @@ contiguous_strides = Task(
     minutes=8,
     difficulty=1,
     piece="contiguous_strides",
-    oracle=_true_strides,
+    oracle=true_strides,
     properties=(
         Property(
-            "shapes of one to five dimensions",
+            "shapes of one to eight dimensions",
             weight=2,
-            corners=(_sizes(1), _sizes(3, 9), _sizes(5, 9)),
+            corners=(_sizes(1), _sizes(3, 9), _sizes(5, 9), _sizes(6, 6), _sizes(8, 4)),
             draws=(_sizes(2), _sizes(3), _sizes(4)),
             why="rows lie one after the other, so a step along a dimension skips all that lies to its right",
             slip="the product runs over the sizes to the left, or takes in the dimension's own size",
@@ -82,7 +76,7 @@ contiguous_strides = Task(
         Property(
             "dimensions of size 0",
             weight=1,
-            corners=(always((0,)), *(_with(0, where) for where in _PLACES)),
+            corners=(always((0,)), always((0, 0, 0)), *(_with(0, where) for where in _PLACES)),
             draws=tuple(_with(0, where, 99) for where in _PLACES),
             why="empty batches occur, and PyTorch gives them strides as if the size were 1",
             slip="the product becomes 0 once it has met a size of 0",
@@ -129,16 +123,30 @@ def _edge(last: bool) -> Draw:
     return draw
 
 
-def _beyond(below: bool) -> Draw:
-    """One index just out of range."""
+def _beyond(where: str, below: bool) -> Draw:
+    """One index just out of range: the first, the last, or one between them."""
 
     def draw(rng: random.Random) -> Case:
-        index, sizes, strides, offset = _element(any_layout)(rng)
-        dim = rng.randrange(len(sizes))
+        ndim = rng.randint(3, 4) if where == "between" else rng.randint(2, 4)
+        index, sizes, strides, offset = _element(lambda rng: any_layout(rng, ndim))(rng)
+        dim = {"first": 0, "between": rng.randint(1, max(ndim - 2, 1)), "last": ndim - 1}[where]
         wrong = -sizes[dim] - 1 if below else sizes[dim]
         return (*index[:dim], wrong, *index[dim + 1 :]), sizes, strides, offset
 
     return draw
+
+
+def _meets_another(draw: Draw) -> Draw:
+    """An index out of range whose address, worked out all the same, lies among those of the tensor."""
+
+    def test(case: Case) -> bool:
+        index, sizes, strides, _ = case
+        reached = sum(
+            (i + n if i < 0 else i) * step for i, n, step in zip(index, sizes, strides, strict=True)
+        )
+        return 0 <= reached <= sum((n - 1) * step for n, step in zip(sizes, strides, strict=True))
+
+    return until(draw, test)
 
 
 def _another_count(more: bool) -> Draw:
@@ -190,8 +198,11 @@ address = Task(
             corners=(
                 _edge(last=False),
                 _edge(last=True),
-                _beyond(below=True),
-                _beyond(below=False),
+                _beyond("first", below=True),
+                _beyond("first", below=False),
+                _beyond("between", below=False),
+                _meets_another(_beyond("last", below=True)),
+                _meets_another(_beyond("last", below=False)),
                 _another_count(more=True),
                 _another_count(more=False),
                 _in_empty,
@@ -204,7 +215,7 @@ address = Task(
             ),
             why="without the check, a wrong index reads some other tensor's cell",
             slip="-size is in range, -size - 1 is not; one index for each dimension; raise IndexError",
-            count=17,
+            count=24,
         ),
     ),
     hints=(
@@ -213,132 +224,4 @@ address = Task(
         "i % size turns a negative index into the one that it stands for.",
     ),
     read="notebook 01, 3. Where does T[i, j] live?",
-)
-
-
-def _true_is_contiguous(shape: Sequence[int], stride: Sequence[int]) -> Any:
-    import torch
-
-    return torch.empty_strided(shape, stride, device="meta").is_contiguous()
-
-
-def _flat(make: MakeLayout) -> Draw:
-    return lambda rng: make(rng)[:2]
-
-
-def _contiguous(draw: Draw) -> Draw:
-    return until(draw, lambda case: bool(_true_is_contiguous(*case)))
-
-
-def _scattered(draw: Draw) -> Draw:
-    return until(draw, lambda case: not _true_is_contiguous(*case))
-
-
-def _fresh(rng: random.Random) -> Case:
-    """A contiguous tensor of many sizes, of which no list is short."""
-    sizes = tuple(rng.randint(2, 30) for _ in range(rng.randint(2, 4)))
-    return sizes, _true_strides(sizes)
-
-
-def _first_rows(rng: random.Random) -> Case:
-    """The first rows of a tensor: still contiguous."""
-    sizes, strides = _fresh(rng)
-    return (sizes[0] - 1, *sizes[1:]), strides
-
-
-def _doubled(rng: random.Random) -> Case:
-    sizes, strides = _fresh(rng)
-    return sizes, tuple(2 * step for step in strides)
-
-
-def _one_off(rng: random.Random) -> Case:
-    """Descending strides of which one is too large, or too small."""
-    sizes, strides = _fresh(rng)
-    dim = rng.randrange(len(sizes) - 1)
-    return sizes, (*strides[:dim], strides[dim] + rng.choice((-1, 1)), *strides[dim + 1 :])
-
-
-def _square_turned(rng: random.Random) -> Case:
-    side = rng.randint(2, 9)
-    return (side, side), (1, side)
-
-
-def _vector(gap: bool) -> Draw:
-    return lambda rng: ((rng.randint(2, 60),), (rng.randint(2, 9) if gap else 1,))
-
-
-def _all_ones(rng: random.Random) -> Case:
-    ndim = rng.randint(2, 5)
-    return (1,) * ndim, tuple(rng.randint(0, 50) for _ in range(ndim))
-
-
-def _nearly_empty(rng: random.Random) -> Case:
-    """The strides of an empty tensor's kind, over sizes that are not empty."""
-    sizes, strides, _ = rng.choice((permuted, stepped, repeated))(rng)
-    return sizes, strides
-
-
-is_contiguous = Task(
-    id="lab1.is_contiguous",
-    title="Is it contiguous?",
-    function="is_contiguous",
-    points=6,
-    minutes=12,
-    difficulty=2,
-    piece="is_contiguous",
-    oracle=_true_is_contiguous,
-    properties=(
-        Property(
-            "contiguous, transposed and sliced tensors",
-            weight=2,
-            corners=(_vector(gap=False), _vector(gap=True), _square_turned, _first_rows),
-            draws=(_fresh, _scattered(_flat(permuted)), _first_rows, _scattered(_flat(gapped))),
-            why="kernels walk a contiguous tensor with one pointer; everything else takes more care",
-            slip="the strides are compared with each other instead of with the sizes",
-            count=16,
-        ),
-        Property(
-            "strides that descend without fitting",
-            weight=2,
-            corners=(_one_off, _doubled, _scattered(_flat(repeated)), _scattered(_flat(overlapping))),
-            draws=(_fresh, _one_off, _first_rows, _doubled),
-            why="descending strides are not enough: each must be exactly what lies to its right",
-            slip="too large a stride leaves gaps, too small a one overlaps; neither is contiguous",
-            count=16,
-        ),
-        Property(
-            "dimensions of size 1",
-            weight=1,
-            corners=(_all_ones, _contiguous(_flat(with_ones(dense)))),
-            draws=(
-                _contiguous(_flat(with_ones(dense))),
-                _scattered(_flat(with_ones(permuted))),
-                _contiguous(_flat(with_ones(dense))),
-                _scattered(_flat(with_ones(gapped))),
-            ),
-            why="a stride along a size of 1 is never used, so it may be anything",
-            slip="strides of size-1 dimensions must be skipped, and skipped only for size 1",
-            count=16,
-        ),
-        Property(
-            "empty tensors and no dimension at all",
-            weight=1,
-            corners=(always((), ()), _flat(empty(permuted)), _flat(empty(stepped)), _flat(empty(repeated))),
-            draws=(
-                _flat(empty(any_layout)),
-                _scattered(_nearly_empty),
-                _flat(empty(permuted)),
-                _scattered(_nearly_empty),
-            ),
-            why="with no element there is nothing out of order: PyTorch calls every empty tensor contiguous",
-            slip="a size of 0 anywhere decides, whatever the strides are",
-            count=16,
-        ),
-    ),
-    hints=(
-        "Which stride would each dimension have in a fresh tensor? Which of these do not matter?",
-        "Walk from the right with the stride that you expect next; a size of 1 leaves it alone.",
-        "Look for a size of 0 before anything else. Return True or False, not 1 or 0.",
-    ),
-    read="notebook 01, 7. What is contiguous?",
 )

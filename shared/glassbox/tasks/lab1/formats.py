@@ -15,12 +15,12 @@ from .cases import (
     blank,
     canon_layout,
     layout,
-    permuted,
     picture,
     repeated,
     some_sizes,
     stepped,
     tensor,
+    until,
 )
 
 
@@ -118,9 +118,9 @@ def _sizes_of_items(rng: random.Random, small_first: bool) -> tuple[int, int]:
     return pair if small_first else (pair[1], pair[0])
 
 
-def _rows(rng: random.Random) -> Layout:
+def _rows(rng: random.Random, ndim: int | None = None) -> Layout:
     """Any leading dimensions, and a last one whose elements lie side by side."""
-    sizes = some_sizes(rng, limit=60)
+    sizes = some_sizes(rng, ndim, limit=60)
     x = blank([size + rng.randint(0, 2) for size in sizes])
     for dim, size in enumerate(sizes):
         x = x.narrow(dim, rng.randint(0, x.size(dim) - size), size)
@@ -132,14 +132,14 @@ def _rows(rng: random.Random) -> Layout:
     return shape_, stride, offset + rng.randint(0, 9)
 
 
-def _narrower(rng: random.Random) -> Case:
-    return *_rows(rng), *_sizes_of_items(rng, small_first=False)
+def _narrower(rng: random.Random, ndim: int | None = None) -> Case:
+    return *_rows(rng, ndim), *_sizes_of_items(rng, small_first=False)
 
 
-def _wider(rng: random.Random) -> Case:
+def _wider(rng: random.Random, ndim: int | None = None) -> Case:
     """What a view with small items of some tensor with large ones looks like: it can be viewed back."""
     small, large = _sizes_of_items(rng, small_first=True)
-    return *_true_view_dtype(*_rows(rng), large, small), small, large
+    return *_true_view_dtype(*_rows(rng, ndim), large, small), small, large
 
 
 def _row(rng: random.Random) -> Case:
@@ -164,6 +164,16 @@ def _same_items(make: MakeLayout) -> Draw:
     return draw
 
 
+def _apart(ndim: int) -> MakeLayout:
+    """The elements of the last dimension do not lie side by side."""
+
+    def make(rng: random.Random) -> Layout:
+        sizes, strides, offset = stepped(rng, ndim)
+        return sizes, (*strides[:-1], strides[-1] * rng.randint(2, 3)), offset
+
+    return make
+
+
 def _scalar_items(same: bool) -> Draw:
     def draw(rng: random.Random) -> Case:
         old, new = _sizes_of_items(rng, small_first=rng.random() < 0.5)
@@ -173,22 +183,33 @@ def _scalar_items(same: bool) -> Draw:
 
 
 def _refused(kind: str) -> Draw:
-    """A view that would be fine but for one thing."""
+    """A view that would be fine but for one thing, which may be off by half a new item."""
 
     def draw(rng: random.Random) -> Case:
-        sizes, strides, offset, old, new = _narrower(rng) if kind == "last stride, smaller" else _wider(rng)
-        rest = rng.randint(1, max(new // old, 2) - 1)
+        make = _narrower if kind.endswith("smaller") else _wider
+        sizes, strides, offset, old, new = make(rng, rng.randint(3, 4))
+        ratio = max(new // old, 2)
+        rest = ratio // 2
         if kind == "offset":
             offset += rest
         elif kind == "size":
             sizes = (*sizes[:-1], sizes[-1] - rest)
-        elif kind == "stride":
+        elif kind == "size, though all of them divide":
+            sizes = (ratio, *sizes[1:-1], sizes[-1] - rest)
+        elif kind == "first stride":
             strides = (strides[0] + rest, *strides[1:])
+        elif kind == "stride of the rows":
+            strides = (*strides[:-2], strides[-2] + rest, 1)
+        elif kind == "stride along a size of 1":
+            at = rng.randrange(len(sizes))
+            sizes, strides = (*sizes[:at], 1, *sizes[at:]), (*strides[:at], rest, *strides[at:])
+        elif kind == "last stride of a size of 1, smaller":
+            sizes, strides = (*sizes[:-1], 1), (*strides[:-1], rng.choice((0, 2, 3, 4)))
         else:
             strides = (*strides[:-1], rng.choice((2, 4, 8)))
         return sizes, strides, offset, old, new
 
-    return draw
+    return until(draw, lambda case: kind != "offset" or case[4] >= 4 * case[3])
 
 
 view_dtype = Task(
@@ -204,7 +225,12 @@ view_dtype = Task(
         Property(
             "smaller items: the last dimension grows",
             weight=2,
-            corners=(_row, _one_item, _refused("last stride, smaller")),
+            corners=(
+                _row,
+                _one_item,
+                _refused("last stride, smaller"),
+                _refused("last stride of a size of 1, smaller"),
+            ),
             draws=(_narrower,),
             why="an int32 seen as bytes: four times as many elements, and everything is counted in bytes now",
             slip="last size, offset and all other strides are multiplied; the last stride stays 1",
@@ -212,7 +238,7 @@ view_dtype = Task(
         Property(
             "larger items: the last dimension shrinks",
             weight=2,
-            corners=(_row, _refused("size")),
+            corners=(_row, _refused("size"), _refused("size, though all of them divide")),
             draws=(_wider,),
             why="reading packed bytes as numbers is how files and quantised weights are opened",
             slip="size of the last dimension, offset and all other strides are divided, not only the size",
@@ -223,8 +249,7 @@ view_dtype = Task(
             corners=(
                 _scalar_items(same=True),
                 _scalar_items(same=False),
-                _same_items(permuted),
-                _same_items(stepped),
+                *(_same_items(_apart(ndim)) for ndim in (1, 2, 3)),
             ),
             draws=(_same_items(any_layout), _narrower, _same_items(repeated), _wider),
             why="float32 as int32 is always possible: no number in the layout changes",
@@ -235,12 +260,19 @@ view_dtype = Task(
             weight=2,
             corners=tuple(
                 _refused(kind)
-                for kind in ("offset", "size", "stride", "last stride, larger", "last stride, smaller")
+                for kind in (
+                    "offset",
+                    "first stride",
+                    "stride of the rows",
+                    "stride along a size of 1",
+                    "last stride, larger",
+                    "last stride, smaller",
+                )
             ),
             draws=(_wider, _narrower, _wider),
             why="an item that starts between two cells, or is torn apart by a stride, cannot be",
             slip="RuntimeError unless the last stride is 1 and, for larger items, all others divide",
-            count=17,
+            count=18,
         ),
     ),
     hints=(

@@ -1,21 +1,24 @@
-"""Lab 1: other sizes for the same elements, as a view or a copy (PyTorch: at::detail::computeStride)."""
+"""Lab 1: other sizes for the same elements, as a view (PyTorch: at::detail::computeStride)."""
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..model import Case, Draw, Property, Task
 from .cases import (
     Ints,
+    Layout,
     MakeLayout,
     always,
     any_layout,
-    canon_layout,
+    blank,
     dense,
     empty,
     gapped,
+    layout,
     permuted,
     picture,
     repeated,
@@ -29,19 +32,12 @@ from .cases import (
 
 def _true_view_strides(shape: Sequence[int], stride: Sequence[int], size: Sequence[int]) -> Any:
     x = tensor(shape, stride)
-    if x.numel() != _numel(size):
+    if x.numel() != math.prod(size):
         raise RuntimeError("the number of elements differs")
     try:
         return x.view(size).stride()
     except RuntimeError:
         return None
-
-
-def _numel(sizes: Sequence[int]) -> int:
-    count = 1
-    for n in sizes:
-        count *= n
-    return count
 
 
 def _canon_view(case: Case, value: Any) -> Any:
@@ -69,7 +65,7 @@ def _regrouped(rng: random.Random, sizes: Sequence[int]) -> Ints:
     return tuple(new)
 
 
-def _to_view(make: MakeLayout) -> Draw:
+def to_view(make: MakeLayout) -> Draw:
     def draw(rng: random.Random) -> Case:
         sizes, strides, _ = make(rng)
         return sizes, strides, _regrouped(rng, sizes)
@@ -77,28 +73,86 @@ def _to_view(make: MakeLayout) -> Draw:
     return until(draw, lambda case: case[0] != case[2])
 
 
-def _viewable(make: MakeLayout) -> Draw:
-    return until(_to_view(make), lambda case: _true_view_strides(*case) is not None)
+def viewable(make: MakeLayout) -> Draw:
+    return until(to_view(make), lambda case: _true_view_strides(*case) is not None)
 
 
-def _unviewable(make: MakeLayout) -> Draw:
-    return until(_to_view(make), lambda case: _true_view_strides(*case) is None)
+def unviewable(make: MakeLayout) -> Draw:
+    return until(to_view(make), lambda case: _true_view_strides(*case) is None)
 
 
-def _flattened(make: MakeLayout) -> Draw:
+def _of(make: Callable[..., Layout], ndim: int) -> MakeLayout:
+    return lambda rng: make(rng, ndim)
+
+
+def flattened(make: MakeLayout) -> Draw:
     def draw(rng: random.Random) -> Case:
         sizes, strides, _ = make(rng)
-        return sizes, strides, (_numel(sizes),)
+        return sizes, strides, (math.prod(sizes),)
 
     return draw
 
 
-def _split_across_a_gap(rng: random.Random) -> Case:
+def split_across_a_gap(rng: random.Random) -> Case:
     """Rows with gaps between them, each split, and their number split: a view, though not contiguous."""
     rows, width, gap = rng.choice((4, 6, 8, 9)), rng.choice((4, 6, 8, 9)), rng.randint(1, 9)
     factors = [n for n in (2, 3) if rows % n == 0], [n for n in (2, 3) if width % n == 0]
     a, b = rng.choice(factors[0]), rng.choice(factors[1])
     return (rows, width), (width + gap, 1), (a, rows // a, b, width // b)
+
+
+def rows_moved(rng: random.Random) -> Layout:
+    """The rows of a contiguous tensor in another order: only in between is an element out of its place."""
+    sizes, strides, offset = dense(rng, rng.randint(3, 4))
+    return (sizes[1], sizes[0], *sizes[2:]), (strides[1], strides[0], *strides[2:]), offset
+
+
+def _rows_apart(rng: random.Random) -> Layout:
+    """A few rows with gaps between them, small enough to be drawn."""
+    width = rng.randint(2, 4)
+    return (rng.randint(2, 4), width), (width + rng.randint(1, 3), 1), 0
+
+
+def _joined(many: int, make: MakeLayout) -> Draw:
+    """The last `many` of some more dimensions become one."""
+
+    def draw(rng: random.Random) -> Case:
+        sizes, strides, _ = make(rng)
+        return sizes, strides, (*sizes[:-many], math.prod(sizes[-many:]))
+
+    return draw
+
+
+def _every_other_block(rng: random.Random) -> Layout:
+    """Blocks of three dimensions, each of them whole, with as much space between them."""
+    return layout(blank([2 * rng.randint(2, 4), *(rng.randint(2, 4) for _ in range(3))])[::2])
+
+
+def zeros_joined(many: int) -> Draw:
+    """Neighbouring repeated dimensions become one, somewhere among others."""
+
+    def draw(rng: random.Random) -> Case:
+        sizes, strides, _ = permuted(rng, 2)
+        again = tuple(rng.randint(2, 4) for _ in range(many))
+        at = rng.randint(0, 2)
+        return (
+            (*sizes[:at], *again, *sizes[at:]),
+            (*strides[:at], *(0 for _ in again), *strides[at:]),
+            (*sizes[:at], math.prod(again), *sizes[at:]),
+        )
+
+    return draw
+
+
+def _zero_beside(left: bool) -> Draw:
+    """A repeated dimension to the left or to the right of one that is not: they never join."""
+
+    def draw(rng: random.Random) -> Case:
+        sizes = rng.randint(2, 5), rng.randint(2, 5)
+        step = rng.randint(1, 9)
+        return sizes, (0, step) if left else (step, 0), (math.prod(sizes),)
+
+    return draw
 
 
 def _not_as_many(rng: random.Random) -> Case:
@@ -109,17 +163,29 @@ def _not_as_many(rng: random.Random) -> Case:
     return sizes, strides, tuple(size)
 
 
-def _fewer(rng: random.Random) -> Case:
+def fewer(rng: random.Random) -> Case:
     """Sizes for a part of the elements only."""
     sizes, strides, _ = any_layout(rng)
     at = rng.randrange(len(sizes))
     return sizes, strides, (*sizes[:at], *sizes[at + 1 :])
 
 
-def _prefix_fits(rng: random.Random) -> Case:
-    """As many elements and then a few more times as many."""
+def more(rng: random.Random) -> Case:
+    """Sizes for several times as many elements."""
     sizes, strides, _ = any_layout(rng)
     return sizes, strides, (*sizes, rng.randint(2, 4))
+
+
+def for_nothing(rng: random.Random) -> Case:
+    """Sizes for some elements, where there are none."""
+    sizes, strides, _ = empty(any_layout)(rng)
+    return sizes, strides, tuple(max(n, 1) for n in sizes)
+
+
+def to_nothing(rng: random.Random) -> Case:
+    """Sizes for no element, where there are some."""
+    sizes, strides, _ = any_layout(rng)
+    return sizes, strides, empty(lambda rng: (sizes, strides, 0))(rng)[0]
 
 
 def _nothing_else(rng: random.Random) -> Case:
@@ -146,8 +212,13 @@ view_strides = Task(
         Property(
             "contiguous and permuted tensors",
             weight=2,
-            corners=(_flattened(permuted), _flattened(dense), _viewable(permuted)),
-            draws=(_viewable(dense), _unviewable(permuted), _viewable(permuted), _unviewable(permuted)),
+            corners=(
+                flattened(permuted),
+                flattened(_of(dense, 4)),
+                flattened(rows_moved),
+                viewable(permuted),
+            ),
+            draws=(viewable(dense), unviewable(permuted), viewable(permuted), unviewable(permuted)),
             why="this is the whole difference between view and reshape",
             slip="only dimensions with stride[i] == size[i+1] * stride[i+1] can be joined; any can be split",
             count=17,
@@ -155,8 +226,8 @@ view_strides = Task(
         Property(
             "tensors with gaps and steps",
             weight=3,
-            corners=(_split_across_a_gap, _flattened(gapped)),
-            draws=(_viewable(gapped), _unviewable(gapped), _viewable(stepped), _unviewable(stepped)),
+            corners=(split_across_a_gap, flattened(_rows_apart), _joined(3, _every_other_block)),
+            draws=(viewable(gapped), unviewable(gapped), viewable(stepped), unviewable(stepped)),
             why="a view needs fitting strides, not contiguity: zeros(4, 6)[:, :3].view(2, 2, 3) works",
             slip="the input is asked whether it is contiguous, or strides are those of a fresh tensor",
             count=18,
@@ -164,12 +235,19 @@ view_strides = Task(
         Property(
             "repeated dimensions and dimensions of size 1",
             weight=2,
-            corners=(_viewable(repeated), _viewable(with_ones(permuted))),
+            corners=(
+                viewable(repeated),
+                viewable(with_ones(permuted)),
+                zeros_joined(2),
+                zeros_joined(3),
+                _zero_beside(left=True),
+                _zero_beside(left=False),
+            ),
             draws=(
-                _viewable(repeated),
-                _unviewable(repeated),
-                _viewable(with_ones(any_layout)),
-                _unviewable(with_ones(any_layout)),
+                viewable(repeated),
+                unviewable(repeated),
+                viewable(with_ones(any_layout)),
+                unviewable(with_ones(any_layout)),
             ),
             why="two repeated dimensions join into one with stride 0; a size of 1 never stands in the way",
             slip="strides of size-1 dimensions say nothing; stride 0 follows the same rule as any other",
@@ -178,8 +256,8 @@ view_strides = Task(
         Property(
             "no dimension, no element, another number of elements",
             weight=1,
-            corners=(*_ONE_CELL, _nothing_else, _not_as_many, _not_as_many, _fewer, _prefix_fits),
-            draws=(_viewable(any_layout), _unviewable(permuted), _viewable(gapped), _unviewable(stepped)),
+            corners=(*_ONE_CELL, _nothing_else, for_nothing, to_nothing, _not_as_many, fewer, more),
+            draws=(viewable(any_layout), unviewable(permuted), viewable(gapped), unviewable(stepped)),
             why="None says that a copy is needed; a wrong number of elements is an error",
             slip="RuntimeError where the number of elements differs; an empty tensor can always be viewed",
             count=18,
@@ -190,128 +268,9 @@ view_strides = Task(
         "stride is the size times the stride of the one before (a size of 1 always joins).",
         "Give the new sizes, from the right as well, to the run at hand until their product is its number of "
         "elements; the strides start at the run's innermost stride and grow by the sizes given.",
-        "If the product overshoots the run, there is no view. Empty tensors are best answered first.",
+        "If the product overshoots the run, there is no view. Empty tensors are best answered right after "
+        "the numbers are compared.",
     ),
     read="notebook 01, 5. view never copies, reshape might",
     views=lambda case, value: picture(case[0], case[1]) if value is None else picture(case[2], value),
-)
-
-
-def _true_reshape(shape: Sequence[int], stride: Sequence[int], size: Sequence[int]) -> Any:
-    x = tensor(shape, stride)
-    y = x.reshape(size)
-    copies = y.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
-    return tuple(y.shape), y.stride(), copies
-
-
-def _inferred(draw: Draw) -> Draw:
-    """The same case with one of the new sizes left open."""
-
-    def drawn(rng: random.Random) -> Case:
-        sizes, strides, size = draw(rng)
-        at = rng.randrange(len(size))
-        return sizes, strides, (*size[:at], -1, *size[at + 1 :])
-
-    return until(drawn, lambda case: -1 in case[2])
-
-
-def _infers_one(rng: random.Random) -> Case:
-    sizes, strides, _ = any_layout(rng)
-    at = rng.randint(0, len(sizes))
-    return sizes, strides, (*sizes[:at], -1, *sizes[at:])
-
-
-def _open_only(make: MakeLayout) -> Draw:
-    def draw(rng: random.Random) -> Case:
-        sizes, strides, _ = make(rng)
-        return sizes, strides, (-1,)
-
-    return draw
-
-
-def _infers_zero(rng: random.Random) -> Case:
-    sizes, strides, _ = empty(any_layout)(rng)
-    return sizes, strides, (-1, rng.randint(2, 9))
-
-
-def _wrong_reshape(kind: str) -> Draw:
-    def draw(rng: random.Random) -> Case:
-        sizes, strides, size = _to_view(any_layout)(rng)
-        if kind == "two open":
-            return sizes, strides, (-1, *size[1:], -1)
-        if kind == "two open, and all is there":
-            return sizes, strides, (-1, *size, -1)
-        if kind == "does not divide":
-            return sizes, strides, (-1, next(n for n in (7, 11, 13) if _numel(sizes) % n))
-        if kind == "any would do":
-            return empty(any_layout)(rng)[:2] + (
-                (0, -1) if rng.random() < 0.5 else (-1, rng.randint(2, 5), 0),
-            )
-        return _not_as_many(rng)
-
-    return draw
-
-
-reshape = Task(
-    id="lab1.reshape",
-    title="A view or a copy",
-    function="reshape",
-    points=6,
-    minutes=15,
-    difficulty=3,
-    piece="reshape",
-    oracle=_true_reshape,
-    canon=canon_layout,
-    properties=(
-        Property(
-            "a view where one exists, a copy where none does",
-            weight=2,
-            corners=(_flattened(permuted), _flattened(dense), _split_across_a_gap),
-            draws=(_viewable(any_layout), _unviewable(permuted), _viewable(repeated), _unviewable(stepped)),
-            why="reshape hides the copy; knowing when it makes one is knowing where the memory goes",
-            slip="a copy has the strides of a fresh tensor; a view keeps those that fit",
-            count=17,
-        ),
-        Property(
-            "one size inferred from -1",
-            weight=2,
-            corners=(_infers_one, _infers_zero, _open_only(permuted), _open_only(dense)),
-            draws=(_inferred(_viewable(any_layout)), _inferred(_unviewable(permuted))),
-            why="x.reshape(n, -1) stands in nearly every model",
-            slip="the returned size has the inferred number in place of -1",
-            count=16,
-        ),
-        Property(
-            "sizes that cannot be",
-            weight=1,
-            corners=tuple(
-                _wrong_reshape(kind)
-                for kind in (
-                    "two open",
-                    "two open, and all is there",
-                    "does not divide",
-                    "any would do",
-                    "count",
-                )
-            ),
-            draws=(
-                _viewable(any_layout),
-                _unviewable(permuted),
-                _inferred(_unviewable(stepped)),
-                _inferred(_viewable(dense)),
-            ),
-            why="a wrong size must not end in a tensor of another size",
-            slip="RuntimeError for two -1, for a size that does not divide, for a -1 that could be anything",
-            count=17,
-        ),
-    ),
-    hints=(
-        "Three steps: infer the -1, look for a view, else answer with a copy.",
-        "The -1 stands for the number of elements divided by the product of the other sizes.",
-        "If the other sizes hold a 0, -1 could be anything: RuntimeError. A copy has fresh strides.",
-    ),
-    read="notebook 01, 5. view never copies, reshape might",
-    views=lambda case, value: (
-        picture(case[0], case[1]) if value is None else None if value[2] else picture(value[0], value[1])
-    ),
 )

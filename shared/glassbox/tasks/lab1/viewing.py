@@ -1,4 +1,4 @@
-"""Lab 1: views that reorder, slice and repeat (PyTorch: ATen/native/TensorShape.cpp)."""
+"""Lab 1: views that reorder and slice (PyTorch: ATen/native/TensorShape.cpp)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 from ..model import Case, Draw, Property, Task
 from .cases import (
-    Ints,
     MakeLayout,
     always,
     any_layout,
@@ -18,9 +17,7 @@ from .cases import (
     no_dim,
     picture,
     some_dim,
-    strides_that_count,
     tensor,
-    with_ones,
 )
 
 
@@ -50,6 +47,13 @@ def _cycled(rng: random.Random) -> Case:
     return sizes, strides, (*range(1, len(sizes)), 0)
 
 
+def _as_large_together(rng: random.Random) -> Case:
+    """Two neighbours of a dimension are named as that dimension itself: the sum of all stays."""
+    sizes, strides, dims = _order(_of(rng.randint(3, 4)))(rng)
+    between = rng.randint(1, len(sizes) - 2)
+    return sizes, strides, tuple(between if abs(dim - between) == 1 else dim for dim in dims)
+
+
 def _wrong_order(kind: str) -> Draw:
     def draw(rng: random.Random) -> Case:
         sizes, strides, dims = _order(any_layout)(rng)
@@ -58,10 +62,10 @@ def _wrong_order(kind: str) -> Draw:
         if kind == "long":
             return sizes, strides, (*dims, dims[0])
         if kind == "twice":
-            return sizes, strides, (*dims[:-1], dims[0])
+            return sizes, strides, tuple(len(sizes) - 1 if dim == 0 else dim for dim in dims)
         if kind == "twice, once from the end":
-            return sizes, strides, (*dims[:-1], dims[0] - len(sizes))
-        return sizes, strides, (*dims[:-1], no_dim(rng, len(sizes)))
+            return sizes, strides, tuple(-len(sizes) if dim == len(sizes) - 1 else dim for dim in dims)
+        return sizes, strides, (*dims[:-1], no_dim(len(sizes), below=kind == "below"))
 
     return draw
 
@@ -95,14 +99,17 @@ permute = Task(
         Property(
             "orders that are none",
             weight=1,
-            corners=tuple(
-                _wrong_order(kind)
-                for kind in ("short", "long", "twice", "twice, once from the end", "absent")
+            corners=(
+                *(
+                    _wrong_order(kind)
+                    for kind in ("short", "long", "twice", "twice, once from the end", "above", "below")
+                ),
+                _as_large_together,
             ),
             draws=(_order(any_layout, 0.5), _order(_of(3)), _cycled),
             why="naming a dimension twice would make a tensor that was never there",
             slip="RuntimeError for a repeated or a missing dimension, IndexError for one that does not exist",
-            count=17,
+            count=21,
         ),
     ),
     hints=(
@@ -141,12 +148,22 @@ def _slice(bounds: str, negative_dim: bool = False) -> Draw:
         step: int | None = rng.choice((None, 1))
         if bounds == "open":
             start, stop = rng.choice(((None, stop), (start, None), (None, None)))
-        elif bounds == "from the end":
-            start, stop = rng.randint(-size, -1), rng.choice((None, rng.randint(-size, -1), size))
-        elif bounds == "beyond":
-            start, stop = rng.choice(((-size - rng.randint(1, 9), stop), (start, size + rng.randint(1, 9))))
-        elif bounds == "empty":
-            start, stop = rng.choice(((size + rng.randint(0, 5), None), (size - 1, rng.randint(0, size - 1))))
+        elif bounds == "starts from the end":
+            start, stop = rng.randint(1 - size, -1), rng.choice((None, size))
+        elif bounds == "stops from the end":
+            start, stop = rng.choice((None, 0, -size)), rng.randint(1 - size, -1)
+        elif bounds == "both from the end":
+            start, stop = rng.randint(-size, -1), rng.randint(-size, -1)
+        elif bounds == "starts below":
+            start, stop = -size - rng.randint(1, size - 1), rng.choice((None, rng.randint(1, size), -1))
+        elif bounds == "starts above":
+            start, stop = size + rng.randint(1, 5), rng.choice((None, size, size + 9, -1))
+        elif bounds == "stops below":
+            stop = -size - rng.randint(1, 9)
+        elif bounds == "stops above":
+            stop = size + rng.randint(1, 9)
+        elif bounds == "stops at 0":
+            start, stop = rng.choice((None, 0, start, -size)), 0
         elif bounds == "crossed":
             start = rng.randint(1, size - 1)
             stop = rng.randint(0, start - 1)
@@ -165,11 +182,24 @@ def _slice(bounds: str, negative_dim: bool = False) -> Draw:
     return draw
 
 
+_ODD_BOUNDS = (
+    "starts from the end",
+    "stops from the end",
+    "both from the end",
+    "starts below",
+    "starts above",
+    "stops below",
+    "stops above",
+    "stops at 0",
+    "crossed",
+)
+
+
 def _wrong_slice(kind: str) -> Draw:
     def draw(rng: random.Random) -> Case:
         sizes, strides, offset, dim, start, stop, step = _slice("steps")(rng)
-        if kind == "dim":
-            return sizes, strides, offset, no_dim(rng, len(sizes)), start, stop, step
+        if kind in ("above", "below"):
+            return sizes, strides, offset, no_dim(len(sizes), below=kind == "below"), start, stop, step
         return sizes, strides, offset, dim, start, stop, 0 if kind == "zero" else -rng.randint(1, 3)
 
     return draw
@@ -214,14 +244,8 @@ slice_view = Task(
         Property(
             "bounds from the end, beyond the end, and nothing between them",
             weight=2,
-            corners=(
-                _slice("from the end"),
-                _slice("beyond"),
-                _slice("empty"),
-                _slice("crossed"),
-                _slice_empty,
-            ),
-            draws=(_slice("from the end"), _slice("beyond"), _slice("from the end"), _slice("empty")),
+            corners=(*(_slice(bounds) for bounds in _ODD_BOUNDS), _slice_empty),
+            draws=tuple(_slice(bounds) for bounds in _ODD_BOUNDS),
             why="Python's rules for slices hold: they never raise for a bound, they clamp it",
             slip="add the size to a negative bound first, then clamp it to 0 .. size; no count below 0",
             count=16,
@@ -238,7 +262,10 @@ slice_view = Task(
         Property(
             "dimensions from the end, and what cannot be",
             weight=1,
-            corners=(_slice_scalar, _wrong_slice("zero"), _wrong_slice("negative"), _wrong_slice("dim")),
+            corners=(
+                _slice_scalar,
+                *(_wrong_slice(kind) for kind in ("zero", "negative", "above", "below")),
+            ),
             draws=(
                 _slice("plain", negative_dim=True),
                 _slice("steps", negative_dim=True),
@@ -246,6 +273,7 @@ slice_view = Task(
             ),
             why="a stride may not be negative in PyTorch, so x[::-1] is refused where NumPy allows it",
             slip="ValueError for a step below 1, IndexError for a dimension that is not there",
+            count=16,
         ),
     ),
     hints=(
@@ -255,131 +283,4 @@ slice_view = Task(
     ),
     read="notebook 01, 2. Five fields",
     views=lambda case, value: picture(*case[:3]) if value is None else picture(*value),
-)
-
-
-def _true_expand(shape: Sequence[int], stride: Sequence[int], size: Sequence[int]) -> Any:
-    return tensor(shape, stride).expand(size).stride()
-
-
-def _canon_expand(case: Case, value: Any) -> Any:
-    full = _expanded(case)
-    return strides_that_count(full, value)
-
-
-def _expanded(case: Case) -> Ints:
-    """The sizes asked for, each -1 replaced by the size that it keeps."""
-    shape, _, size = case
-    new = len(size) - len(shape)
-    return tuple(shape[dim - new] if n == -1 else n for dim, n in enumerate(size))
-
-
-def _expansion(rng: random.Random, leading: int = 0, repeat: float = 0.5, keep: float = 0.0) -> Case:
-    """Sizes of 1 to repeat, sizes to keep as -1 (each with its chance), and new dimensions in front."""
-    sizes, strides, _ = any_layout(rng, rng.randint(1, 3) if leading else rng.randint(2, 4))
-    ones = {dim for dim in range(len(sizes)) if rng.random() < repeat}
-    if repeat and not leading:
-        ones.add(rng.randrange(len(sizes)))
-    shape = tuple(1 if dim in ones else n for dim, n in enumerate(sizes))
-    size = tuple(rng.randint(2, 6) if dim in ones else n for dim, n in enumerate(sizes))
-    size = tuple(-1 if rng.random() < keep else n for n in size)
-    return shape, strides, (*(rng.randint(2, 4) for _ in range(leading)), *size)
-
-
-def _repeat(rng: random.Random) -> Case:
-    return _expansion(rng)
-
-
-def _lead(rng: random.Random) -> Case:
-    return _expansion(rng, leading=rng.randint(1, 2))
-
-
-def _keep(rng: random.Random) -> Case:
-    return _expansion(rng, leading=rng.randint(0, 1), keep=0.5)
-
-
-def _expand_scalar(rng: random.Random) -> Case:
-    return (), (), tuple(rng.randint(2, 12) for _ in range(rng.randint(1, 3)))
-
-
-def _to_nothing(rng: random.Random) -> Case:
-    shape, strides, size = _expansion(rng)
-    at = shape.index(1)
-    return shape, strides, (*size[:at], 0, *size[at + 1 :])
-
-
-def _unchanged(rng: random.Random) -> Case:
-    sizes, strides, _ = with_ones(any_layout)(rng)
-    return sizes, strides, tuple(rng.choice((-1, n)) for n in sizes)
-
-
-def _wrong_expand(kind: str) -> Draw:
-    def draw(rng: random.Random) -> Case:
-        sizes, strides, _ = any_layout(rng)
-        at = rng.randrange(len(sizes))
-        if kind == "other":
-            return sizes, strides, (*sizes[:at], sizes[at] + rng.randint(1, 2), *sizes[at + 1 :])
-        if kind == "multiple":
-            return sizes, strides, (*sizes[:at], sizes[at] * 2, *sizes[at + 1 :])
-        if kind == "one":
-            return sizes, strides, (*sizes[:at], 1, *sizes[at + 1 :])
-        if kind == "few":
-            return sizes, strides, sizes[1:]
-        return sizes, strides, (-1, *sizes)
-
-    return draw
-
-
-expand = Task(
-    id="lab1.expand",
-    title="Repeating without memory",
-    function="expand",
-    points=7,
-    minutes=15,
-    difficulty=2,
-    piece="expand",
-    oracle=_true_expand,
-    canon=_canon_expand,
-    properties=(
-        Property(
-            "dimensions of size 1 repeated",
-            weight=2,
-            corners=(_repeat, _to_nothing),
-            draws=(_repeat,),
-            why="stride 0 is how broadcasting works inside: the same cells are read again",
-            slip="a repeated dimension gets stride 0; all the others keep theirs",
-        ),
-        Property(
-            "new dimensions in front",
-            weight=2,
-            corners=(_expand_scalar, _lead),
-            draws=(_lead, _expand_scalar, _lead),
-            why="a bias of shape (n,) meets a batch of shape (b, n) this way",
-            slip="sizes are matched from the right, and a new dimension repeats, so its stride is 0",
-        ),
-        Property(
-            "-1 keeps a size",
-            weight=1,
-            corners=(_unchanged,),
-            draws=(_keep, _keep, _unchanged),
-            why="x.expand(-1, 4) saves writing down what is known",
-            slip="-1 keeps the size and with it the stride; so does asking for the size that is there",
-        ),
-        Property(
-            "sizes that do not fit",
-            weight=1,
-            corners=tuple(_wrong_expand(kind) for kind in ("other", "multiple", "one", "few", "lead")),
-            draws=(_repeat, _lead, _keep),
-            why="only a size of 1 can be repeated; anything else would need a copy",
-            slip="RuntimeError for another size, too few sizes, and -1 where there is nothing to keep",
-            count=17,
-        ),
-    ),
-    hints=(
-        "Line the two shapes up at their right ends.",
-        "Each dimension is new, or kept (same size or -1), or repeated (size 1 made larger or 0).",
-        "New and repeated dimensions get stride 0, kept ones their old stride, all else is a RuntimeError.",
-    ),
-    read="notebook 01, 6. Repeating without memory",
-    views=lambda case, value: picture(case[0], case[1]) if value is None else picture(_expanded(case), value),
 )

@@ -64,15 +64,19 @@ def _wrong_windows(kind: str) -> Draw:
     def draw(rng: random.Random) -> Case:
         sizes, strides, dim, size, step = _windows("plain")(rng)
         if kind == "too long":
-            return sizes, strides, dim, sizes[dim] + rng.randint(1, 3), step
+            return sizes, strides, dim, sizes[dim] + 1, step
         if kind == "negative size":
             return sizes, strides, dim, -rng.randint(1, 3), step
-        if kind == "step":
-            return sizes, strides, dim, size, rng.choice((0, -1))
-        return sizes, strides, no_dim(rng, len(sizes)), size, step
+        if kind == "no step":
+            return sizes, strides, dim, size, 0
+        if kind == "step back":
+            return sizes, strides, dim, size, -rng.randint(1, 3)
+        return sizes, strides, no_dim(len(sizes), below=kind == "dim below"), size, step
 
     return draw
 
+
+_NO_WINDOWS = ("too long", "negative size", "no step", "step back", "dim above", "dim below")
 
 unfold = Task(
     id="lab1.unfold",
@@ -115,10 +119,11 @@ unfold = Task(
         Property(
             "windows that do not fit",
             weight=1,
-            corners=tuple(_wrong_windows(kind) for kind in ("too long", "negative size", "step", "dim")),
+            corners=tuple(_wrong_windows(kind) for kind in _NO_WINDOWS),
             draws=(_windows("plain"), _windows("whole"), _windows("uneven", negative_dim=True)),
             why="a window past the end would read another row's cells",
             slip="RuntimeError for a bad size or a step below 1, IndexError for a bad dimension",
+            count=18,
         ),
     ),
     hints=(
@@ -137,10 +142,14 @@ def _true_diagonal(
     return layout(tensor(shape, stride, offset).diagonal(k, dim1, dim2))
 
 
-def _diagonal(k: str, ndim: tuple[int, int] = (2, 4), negative: float = 0.0) -> Draw:
+def _diagonal(k: str, ndim: tuple[int, int] = (2, 4), negative: float = 0.0, zeros: bool = False) -> Draw:
+    """Diagonals of a kind; along two repeated dimensions with `zeros`."""
+
     def draw(rng: random.Random) -> Case:
         sizes, strides, offset = any_layout(rng, rng.randint(*ndim))
         first, second = rng.sample(range(len(sizes)), 2)
+        if zeros:
+            strides = tuple(0 if dim in (first, second) else step for dim, step in enumerate(strides))
         rows, columns = sizes[first], sizes[second]
         shift = {
             "main": lambda: 0,
@@ -163,8 +172,8 @@ def _wrong_diagonal(kind: str) -> Draw:
             return sizes, strides, offset, k, first, first
         if kind == "same, once from the end":
             return sizes, strides, offset, k, first, first - len(sizes)
-        wrong = no_dim(rng, len(sizes))
-        return sizes, strides, offset, k, *rng.choice(((wrong, second), (first, wrong)))
+        wrong = no_dim(len(sizes), below=kind.endswith("below"))
+        return sizes, strides, offset, k, *((wrong, second) if kind.startswith("dim1") else (first, wrong))
 
     return draw
 
@@ -182,7 +191,12 @@ diagonal = Task(
         Property(
             "main diagonals of two, three and four dimensions",
             weight=2,
-            corners=(_diagonal("main", (2, 2)), _diagonal("main", (3, 3)), _diagonal("main", (4, 4))),
+            corners=(
+                _diagonal("main", (2, 2)),
+                _diagonal("main", (3, 3)),
+                _diagonal("main", (4, 4)),
+                _diagonal("main", zeros=True),
+            ),
             draws=(_diagonal("main", (2, 3)), _diagonal("main", (3, 4))),
             why="one step along the diagonal is one step along both dimensions at once",
             slip="the two strides add up; the diagonal comes last, the others keep their order",
@@ -211,11 +225,20 @@ diagonal = Task(
             "dimensions that are the same or not there",
             weight=1,
             corners=tuple(
-                _wrong_diagonal(kind) for kind in ("same", "same, once from the end", "absent", "absent")
+                _wrong_diagonal(kind)
+                for kind in (
+                    "same",
+                    "same, once from the end",
+                    "dim1 above",
+                    "dim1 below",
+                    "dim2 above",
+                    "dim2 below",
+                )
             ),
             draws=(_diagonal("main"), _diagonal("above", negative=0.5), _diagonal("below", negative=0.5)),
             why="dim1 = 0 and dim2 = -2 are the same dimension of a matrix",
             slip="RuntimeError for the same dimension twice, IndexError for one that is not there",
+            count=18,
         ),
     ),
     hints=(
@@ -255,8 +278,8 @@ def _miss(make: MakeLayout) -> Draw:
     return until(draw, lambda case: not _true_aliased(*case))
 
 
-def _several(make: MakeLayout) -> Draw:
-    return until(_hit(make), lambda case: 2 <= len(_true_aliased(*case)) <= 60)
+def _several(make: MakeLayout, least: int = 2) -> Draw:
+    return until(_hit(make), lambda case: least <= len(_true_aliased(*case)) <= 60)
 
 
 def _sliding(rng: random.Random) -> Layout:
@@ -289,7 +312,7 @@ aliased_indices = Task(
         Property(
             "repeated dimensions",
             weight=2,
-            corners=(_several(repeated), _miss(repeated)),
+            corners=(_several(repeated), _several(repeated, least=16), _miss(repeated)),
             draws=(_several(repeated), _several(repeated), _miss(repeated)),
             why="writing to one element of an expanded tensor changes all of these",
             slip="along stride 0 every index reaches the same cell, so all of them belong to the answer",

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import deque
 
 import numpy as np
 import pytest
@@ -63,6 +64,16 @@ def test_tensor_of_python_numbers_is_torchs(data: object, dtype: str | None) -> 
     assert ours._version == theirs._version == 0
 
 
+def nested(levels: int | None) -> list[object]:
+    """A list in a list in a list; None: one that holds itself."""
+    innermost: list[object] = [1]
+    if levels is None:
+        innermost[0] = innermost
+    for _ in range(levels or 0):
+        innermost = [innermost]
+    return innermost
+
+
 @pytest.mark.filterwarnings("ignore:Using a non-tuple sequence:UserWarning")
 @pytest.mark.parametrize(
     ("make", "error"),
@@ -120,6 +131,45 @@ def test_tensor_of_python_numbers_is_torchs(data: object, dtype: str | None) -> 
         (lambda t: t.zeros(2).as_strided((2,), (1,), 1), RuntimeError),
         (lambda t: t.zeros(2).as_strided((2,), (1,), -1), RuntimeError),
         (lambda t: t.zeros(2, 3).expand(), TypeError),
+        (lambda t: t.tensor(nested(None)), ValueError),
+        (lambda t: t.tensor(nested(200)), ValueError),
+        (lambda t: t.tensor({1}), RuntimeError),
+        (lambda t: t.tensor(b"ab"), TypeError),
+        (lambda t: t.zeros(True), TypeError),
+        (lambda t: t.ones((True, 2)), TypeError),
+        (lambda t: t.zeros(1).view(True), TypeError),
+        (lambda t: t.zeros(range(3)), TypeError),
+        (lambda t: t.full(2, 1), TypeError),
+        (lambda t: t.full((2,), "x"), TypeError),
+        (lambda t: t.full((2,), None), TypeError),
+        (lambda t: t.zeros(2**62), RuntimeError),
+        (lambda t: t.zeros(2**40, 2**40), RuntimeError),
+        (lambda t: t.zeros(1).expand(2**45).clone(), RuntimeError),
+        (lambda t: t.zeros(2, 1).expand(2, 2**45).T.reshape(-1), RuntimeError),
+        (lambda t: t.arange(2**62), RuntimeError),
+        (lambda t: t.arange(1e30), RuntimeError),
+        (lambda t: t.arange(float("nan")), RuntimeError),
+        (lambda t: t.arange(float("-inf"), 1), RuntimeError),
+        (lambda t: t.arange(0, 1, float("nan")), RuntimeError),
+        (lambda t: t.arange(3, dtype=t.bool), NotImplementedError),
+        (lambda t: t.arange("3"), TypeError),
+        (lambda t: t.arange(None), TypeError),
+        (lambda t: t.zeros(1, dtype="x"), TypeError),
+        (lambda t: t.full((1,), 1, dtype="float32"), TypeError),
+        (lambda t: t.tensor(1, dtype=3), TypeError),
+        (lambda t: t.tensor(np.zeros(1), dtype="x"), TypeError),
+        (lambda t: t.arange(2, dtype="x"), TypeError),
+        (lambda t: t.zeros_like(t.zeros(1), dtype="x"), TypeError),
+        (lambda t: t.ones_like(3), TypeError),
+        (lambda t: t.zeros(1).to(dtype="x"), TypeError),
+        (lambda t: t.zeros(1).to(np.float32), TypeError),
+        (lambda t: "a" in t.zeros(2), RuntimeError),
+        (lambda t: [0.0] in t.zeros(2), RuntimeError),
+        (lambda t: t.zeros(3) in t.zeros(2), RuntimeError),
+        (lambda t: f"{t.ones(1):.3f}", TypeError),
+        (lambda t: t.zeros(2).__setitem__(0, 1e39), RuntimeError),
+        (lambda t: t.zeros(2, dtype=t.bfloat16).fill_(1e39), RuntimeError),
+        (lambda t: t.zeros(2, 1).__setitem__((0, ...), t.zeros(2, 1)), RuntimeError),
     ],
 )
 def test_bad_input_raises_torchs_type_and_says_why(make, error: type[Exception]) -> None:
@@ -131,12 +181,67 @@ def test_bad_input_raises_torchs_type_and_says_why(make, error: type[Exception])
     assert len(str(caught.value)) > 15
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda t: t.tensor(range(3)),
+        lambda t: t.tensor([range(2), (3, 4)]),
+        lambda t: t.tensor(deque([1.5, 2])),
+        lambda t: t.tensor(bytearray(b"ab")),
+        lambda t: t.tensor([np.arange(2), np.arange(2)]),
+        lambda t: t.tensor([t.tensor(2), 3]),
+        lambda t: t.tensor(range(0)),
+        lambda t: t.zeros(2, True),
+        lambda t: t.zeros(1, dtype=float),
+        lambda t: t.ones(1, dtype=int).to(bool),
+        lambda t: t.arange(3, dtype=float),
+        lambda t: t.full((1,), t.tensor(2.5)),
+        lambda t: t.full((1,), 1e39, dtype=t.bfloat16),
+        lambda t: t.arange(0, 1, float("inf")),
+        lambda t: written(t.zeros(2, dtype=t.bfloat16), 0, 1e39),
+        lambda t: t.zeros(2, dtype=t.bfloat16).copy_(1e39),
+        lambda t: (lambda x: written(x, None, x))(t.arange(6).view(2, 3)),
+        lambda t: (lambda x: written(x, 0, x.narrow(0, 1, 1)))(t.arange(2).view(2, 1)),
+        lambda t: (lambda x: x.fill_(x[1]))(t.arange(3)),
+        lambda t: f"{t.tensor(1.5):.3f} {t.tensor(3):5d} {t.tensor(True)} {t.ones(2)}",
+        lambda t: [
+            n in t.arange(4.0).view(2, 2) for n in (1, 1.5, True, 1j, np.float32(2), t.tensor([9.0, 3.0]))
+        ],
+        lambda t: [1 in t.tensor(1), 1 in t.zeros(0), float("nan") in t.tensor([float("nan")])],
+        lambda t: [1.1 in t.tensor([1.1], dtype=d) for d in (t.float32, t.float64, t.bfloat16)],
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Creating a tensor from a list of numpy:UserWarning")
+def test_what_torch_takes_is_taken_and_gives_the_same(make) -> None:
+    assert repr(make(mini)).replace("mini.", "torch.") == repr(make(torch))
+
+
+def written(tensor, key, value):
+    tensor[key] = value
+    return tensor
+
+
+def test_more_dimensions_than_numpy_has_are_named() -> None:
+    deep = mini.zeros(1).view([1] * 65)
+    assert deep.stride() == torch.zeros(1).view([1] * 65).stride()
+    for use in (deep.tolist, deep.clone, lambda: mini.zeros([1] * 65)):
+        with pytest.raises(RuntimeError, match="65 dimensions .* at most 64"):
+            use()
+    assert mini.zeros([1] * 64).reshape([1] * 65).dim() == 65
+
+
 @pytest.mark.parametrize("key", [[0, 1], True, (0, [1])])
 def test_indexing_that_copies_is_refused_for_now(key: object) -> None:
     with pytest.raises(NotImplementedError, match="ints, slices, None and Ellipsis"):
         mini.zeros(2, 3)[key]
     with pytest.raises(NotImplementedError):
         mini.zeros(2, 3)[mini.tensor([0])]
+
+
+def test_a_second_ellipsis_leaves_no_dimension_to_index() -> None:
+    assert mini.zeros(2, 3)[..., ...].shape == (2, 3)
+    with pytest.raises(IndexError, match="out of range"):
+        mini.zeros(2, 3)[..., ..., :]
 
 
 def test_a_0d_integer_tensor_is_an_index() -> None:
@@ -316,6 +421,13 @@ def test_a_tensor_prints_as_torchs(shape: tuple[int, ...], values: list[float], 
     # "mini." is shorter than "torch.", so the suffix may fit on a line where torch's does not.
     ours_text, theirs_text = (re.sub(r",\s+dtype", ", dtype", repr(t)) for t in (ours, theirs))
     assert ours_text == theirs_text.replace("torch.", "mini.")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool"])
+@pytest.mark.parametrize("shape", [(2**40,), (2, 2**38), (2**20, 2**18)])
+def test_a_tensor_larger_than_memory_prints(shape: tuple[int, ...], dtype: str) -> None:
+    texts = [repr(lib.ones(1, dtype=getattr(lib, dtype)).expand(shape)) for lib in (mini, torch)]
+    assert texts[0] == texts[1].replace("torch.", "mini.")
 
 
 def test_how_it_prints() -> None:

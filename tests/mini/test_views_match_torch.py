@@ -23,7 +23,10 @@ starts = (
 bounds = st.none() | st.integers(-6, 6)
 slices = st.builds(slice, bounds, bounds, st.none() | st.sampled_from([1, 1, 2, 3, 0, -1]))
 index_items = st.one_of(st.integers(-4, 3), slices, slices, st.none(), st.just(Ellipsis))
-keys = st.one_of(index_items, st.lists(index_items, max_size=5).map(tuple))
+# Of two Ellipses PyTorch lets the second step past the last dimension and reads a size that is not there.
+keys = st.one_of(
+    index_items, st.lists(index_items, max_size=5).map(tuple).filter(lambda key: key.count(Ellipsis) < 2)
+)
 
 
 @st.composite
@@ -143,6 +146,9 @@ PLAIN: dict[str, Callable[[Any], Any]] = {
     "copy_lead": lambda t: t.copy_(t.clone().unsqueeze(0)),
     "set_row": lambda t: (t.__setitem__((Ellipsis, 0), t.clone()[None, ..., -1]), t)[1],
     "set_all": lambda t: (t.__setitem__(Ellipsis, t.clone()), t)[1],
+    "set_itself": lambda t: (t.__setitem__(None, t), t)[1],
+    "copy_itself": lambda t: t.copy_(t.detach()),
+    "fill_first": lambda t: t.fill_(t[(0,) * t.ndim]),
 }
 OPS = (
     ["index"] * 4
@@ -216,6 +222,48 @@ def test_a_random_program_sees_the_same_tensors(data: st.DataObject) -> None:
             assert (b._base is got) == (a._base is expected), (program, position)
             assert b.is_set_to(got) == a.is_set_to(expected), (program, position)
             assert b.equal(b) == a.equal(a), (program, position)
+
+
+VIEWS: list[Callable[[Any], Any]] = [
+    lambda t: t,
+    lambda t: t.narrow(0, 1, 1),
+    lambda t: t.narrow(-1, 0, 1),
+    lambda t: t.transpose(0, -1),
+    lambda t: t.unsqueeze(0),
+    lambda t: t.unsqueeze(-1),
+    lambda t: t.expand(2, *t.shape),
+    lambda t: t[::2],
+    lambda t: t[-1],
+    lambda t: t.detach(),
+    lambda t: t.clone(),
+]
+
+
+@given(
+    st.lists(st.sampled_from([0, 1, 1, 2, 2, 3]), max_size=3),
+    st.lists(st.sampled_from(VIEWS), max_size=2),
+    st.lists(st.sampled_from(VIEWS), max_size=2),
+    keys,
+)
+def test_assigning_one_view_to_part_of_another_matches(
+    shape: list[int], to: list[Callable[[Any], Any]], of: list[Callable[[Any], Any]], key: Any
+) -> None:
+    seen = []
+    for base in start(shape, "int64"):
+        target = source = base
+        try:
+            for view in to:
+                target = view(target)
+            for view in of:
+                source = view(source)
+        except (RuntimeError, IndexError) as error:
+            seen.append((type(error),))
+            continue
+        outcome = attempt(lambda t, source=source: t.__setitem__(key, source), target)
+        # Which element arrives last where one is read and written is PyTorch's own affair.
+        fixed = not same_storage(target, source) or isinstance(outcome, type)
+        seen.append((outcome, base._version, target._version, target.tolist() if fixed else None))
+    assert seen[1] == seen[0]
 
 
 @given(st.lists(st.sampled_from([0, 1, 2, 3]), max_size=4), st.lists(st.integers(0, 5), max_size=4))

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .aten import compare, indexing, view_ops
 from .aten import copy as copies
-from .aten import indexing, view_ops
 from .c10 import geometry, layout
 from .c10.device import device as Device  # noqa: N812
-from .c10.dtype import bfloat16, bfloat16_to_float32, float64, of_scalar
+from .c10.dtype import bfloat16, float64, named, of_scalar
 from .c10.dtype import dtype as DType  # noqa: N812
 from .c10.size import Size
 from .c10.storage import Storage
@@ -204,8 +204,8 @@ class Tensor(TensorImpl):
     def to(self, *args: Any, dtype: DType | None = None, device: Any = None, copy: bool = False) -> "Tensor":
         """To a dtype, a device, both, or those of a tensor: `self` if nothing has to change, else a copy."""
         for arg in args:
-            if isinstance(arg, DType):
-                dtype = arg
+            if isinstance(arg, DType | type):
+                dtype = named(arg, "to")
             elif isinstance(arg, TensorImpl):
                 dtype, device = arg._dtype, arg._device
             elif isinstance(arg, str | Device):
@@ -213,7 +213,7 @@ class Tensor(TensorImpl):
             else:
                 raise TypeError(f"to() takes a dtype, a device or a tensor, got {type(arg).__name__}")
         where = self._device if device is None else Device(device)
-        return copies.to(self, self._dtype if dtype is None else dtype, where, copy)
+        return copies.to(self, self._dtype if dtype is None else named(dtype, "to"), where, copy)
 
     # Copies
 
@@ -223,14 +223,10 @@ class Tensor(TensorImpl):
     def item(self) -> Any:
         if self.numel() != 1:
             raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
-        return self._values().item()
+        return compare.values(self).item()
 
     def tolist(self) -> Any:
-        return self._values().tolist()
-
-    def _values(self) -> np.ndarray:
-        array = self.strided_array()
-        return bfloat16_to_float32(array) if self._dtype is bfloat16 else array
+        return compare.values(self).tolist()
 
     # The same storage in another wrapping
 
@@ -274,18 +270,16 @@ class Tensor(TensorImpl):
                     f"can't assign a {type(value).__name__} to a tensor: make it one with mini.tensor(...)"
                 )
             value = copies.scalar_tensor(target, value, target._dtype)
-        # Leading sizes of 1 say nothing, so a value may have more dimensions than its target.
-        while len(value._shape) > len(target._shape) and value._shape[0] == 1:
-            value = view_ops.select(value, 0, 0)
-        copies.copy_(target, value)
+        copies.assign(target, value)
 
     # As a Python object
 
     def equal(self, other: "Tensor") -> bool:
         """Whether both have the same shape and equal elements; NaN equals nothing."""
-        if self._shape != _a_tensor("equal", other)._shape:
-            return False
-        return bool(np.array_equal(self._values(), other._values()))
+        return compare.equal(self, _a_tensor("equal", other))
+
+    def __contains__(self, element: Any) -> bool:
+        return compare.contains(self, element)
 
     def __eq__(self, other: object) -> Any:
         raise TypeError(
@@ -324,6 +318,9 @@ class Tensor(TensorImpl):
     def __repr__(self) -> str:
         return tensor_str(self)
 
+    def __format__(self, spec: str) -> str:
+        return object.__format__(self, spec) if self._shape else format(self.item(), spec)
+
 
 def _existing(dim: int, shape: tuple[int, ...]) -> int:
     if not shape:
@@ -332,14 +329,16 @@ def _existing(dim: int, shape: tuple[int, ...]) -> int:
 
 
 def _sizes(name: str, args: tuple[Any, ...]) -> tuple[int, ...]:
-    """The ints of f(2, 3), f((2, 3)) or f([2, 3]); TypeError for anything else."""
-    given = args[0] if len(args) == 1 and isinstance(args[0], Sequence) else args
+    """The ints of f(2, 3), f((2, 3)) or f([2, 3]); TypeError for anything else, such as a bool in front."""
+    given = args[0] if len(args) == 1 and isinstance(args[0], tuple | list) else args
     if not args:
         raise TypeError(f"{name}() needs sizes, such as {name}(2, 3); for a 0-d tensor write {name}(())")
     try:
-        return tuple(operator.index(n) for n in given)
+        if not (given and isinstance(given[0], bool | np.bool_)):
+            return tuple(operator.index(n) for n in given)
     except TypeError:
-        raise TypeError(f"{name}() takes ints, or one tuple or list of ints, got {given!r}") from None
+        pass
+    raise TypeError(f"{name}() takes ints, or one tuple or list of ints, got {given!r}")
 
 
 def _a_tensor(name: str, other: Any) -> TensorImpl:

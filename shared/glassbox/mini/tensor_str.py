@@ -26,11 +26,13 @@ def tensor_str(self: TensorImpl) -> str:
         unmarked: tuple[DType, ...] = (float32,)
     else:
         values = self.strided_array()
+        summarize = values.size > THRESHOLD
+        if summarize:
+            values = _edges(values)
         if self._dtype is bfloat16:
             values = bfloat16_to_float32(values)
-        summarize = values.size > THRESHOLD
-        shown = _edges(values) if summarize else values
-        body = _block(values, _Formatter(shown), len(prefix), summarize)
+        left_out = [summarize and size > 2 * EDGE_ITEMS for size in self._shape]
+        body = _block(values, _Formatter(values), len(prefix), left_out)
         unmarked = (float32, int64, bool_)
     if self._dtype not in unmarked:
         suffixes.append(f"dtype={self._dtype!r}")
@@ -74,37 +76,33 @@ class _Formatter:
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
-    for axis, size in enumerate(values.shape):
-        if size > 2 * EDGE_ITEMS:
-            ends = [*range(EDGE_ITEMS), *range(size - EDGE_ITEMS, size)]
-            values = np.take(values, ends, axis=axis)
-    return values
+    """The elements that are printed, and no others: an expanded tensor may have more than fit into memory."""
+    ends = [
+        [*range(EDGE_ITEMS), *range(size - EDGE_ITEMS, size)] if size > 2 * EDGE_ITEMS else range(size)
+        for size in values.shape
+    ]
+    return values[np.ix_(*ends)]
 
 
-def _block(values: np.ndarray, formatter: _Formatter, indent: int, summarize: bool) -> str:
+def _block(values: np.ndarray, formatter: _Formatter, indent: int, left_out: list[bool]) -> str:
+    """One dimension in brackets; `left_out` says per dimension whether "..." stands in its middle."""
     if values.ndim == 0:
         return formatter.format(values.item())
     if values.ndim == 1:
-        return _row(values, formatter, indent, summarize)
-    rows = [_block(values[i], formatter, indent + 1, summarize) for i in _shown(len(values), summarize)]
-    if summarize and len(values) > 2 * EDGE_ITEMS:
+        return _row(values, formatter, indent, left_out[0])
+    rows = [_block(part, formatter, indent + 1, left_out[1:]) for part in values]
+    if left_out[0]:
         rows.insert(EDGE_ITEMS, "...")
     return "[" + ("," + "\n" * (values.ndim - 1) + " " * (indent + 1)).join(rows) + "]"
 
 
-def _row(values: np.ndarray, formatter: _Formatter, indent: int, summarize: bool) -> str:
+def _row(values: np.ndarray, formatter: _Formatter, indent: int, left_out: bool) -> str:
     per_line = max(1, (LINE_WIDTH - indent) // (formatter.width + 2))
-    cells = [formatter.format(values[i].item()) for i in _shown(len(values), summarize)]
-    if summarize and len(values) > 2 * EDGE_ITEMS:
+    cells = [formatter.format(value) for value in values.tolist()]
+    if left_out:
         cells.insert(EDGE_ITEMS, " ...")
     lines = [", ".join(cells[at : at + per_line]) for at in range(0, len(cells), per_line)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
-
-
-def _shown(length: int, summarize: bool) -> list[int]:
-    if summarize and length > 2 * EDGE_ITEMS:
-        return [*range(EDGE_ITEMS), *range(length - EDGE_ITEMS, length)]
-    return list(range(length))
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:

@@ -6,9 +6,10 @@ import numpy as np
 
 from ..c10 import geometry, layout
 from ..c10.device import device as Device  # noqa: N812
-from ..c10.dtype import bfloat16, convert, float32_to_bfloat16, to_element
+from ..c10.dtype import bfloat16, convert, float32_to_bfloat16, float64, to_element
 from ..c10.dtype import dtype as DType  # noqa: N812
 from ..c10.tensor_impl import TensorImpl
+from . import view_ops
 
 T = TypeVar("T", bound=TensorImpl)
 
@@ -37,8 +38,8 @@ def reshape(self: T, size: tuple[int, ...]) -> T:
     full, stride, copies = geometry.reshape(self._shape, self._stride, size)
     if not copies:
         return self.alias(full, stride, self._offset)
-    owner = np.array(self.strided_array(), order="C").reshape(full)
-    return type(self)(type(self._storage)(owner), full, stride, 0, self._dtype, self._device, [0])
+    copy = fresh_copy(self, geometry.contiguous_strides(self._shape), self._dtype)
+    return type(self)(copy._storage, full, stride, 0, self._dtype, self._device, [0])
 
 
 def to(self: T, dtype: DType, device: Device, copy: bool) -> T:
@@ -49,9 +50,13 @@ def to(self: T, dtype: DType, device: Device, copy: bool) -> T:
 
 
 def scalar_tensor(self: T, value: Any, dtype: DType) -> T:
-    """A number as a 0-d tensor of `dtype` beside `self`; RuntimeError where it does not fit."""
+    """A number as a 0-d tensor of `dtype` beside `self`; RuntimeError where it does not fit.
+
+    Unlike in fill_, a number too large for bfloat16 becomes inf.
+    """
     scalar = self.allocate((), (), dtype, self._device)
-    scalar.strided_array()[...] = _element(value, dtype)
+    wide = float64 if dtype is bfloat16 else dtype
+    scalar.strided_array()[...] = convert(np.asarray(to_element(value, wide)), wide, dtype)
     return scalar
 
 
@@ -59,14 +64,15 @@ def fill_(self: T, value: Any) -> T:
     """Every element set to a number or to a 0-d tensor's value.
 
     A number may go into a tensor whose elements share cells, since all get the same; a tensor may not, as
-    that is a copy_. Raises RuntimeError for a tensor that is not 0-d and a number that does not fit.
+    that is a copy_ (of a clone where it lies over the same storage). Raises RuntimeError for a tensor that is
+    not 0-d and a number that does not fit.
     """
     if isinstance(value, TensorImpl):
         if value._shape:
             raise RuntimeError(
                 f"fill_ takes a number or a 0-dim tensor, got a tensor with {len(value._shape)} dimensions"
             )
-        return copy_(self, value)
+        return copy_(self, clone(value) if value._storage is self._storage else value)
     self.strided_array()[...] = _element(value, self._dtype)
     self.bump_version()
     return self
@@ -83,8 +89,10 @@ def copy_(self: T, src: TensorImpl) -> T:
     Raises RuntimeError where the shapes do not fit, where an element of `self` would be written twice, or
     where `src` overlaps `self` without being the same elements.
     """
-    if src is not self:
-        _assert_no_overlap(self, src)
+    if _is_same_data(self, src):
+        self.bump_version()
+        return self
+    _assert_no_overlap(self, src)
     if len(src._shape) > len(self._shape):
         raise RuntimeError(
             f"output with shape {list(self._shape)} doesn't match the broadcast shape {list(src._shape)}"
@@ -93,6 +101,29 @@ def copy_(self: T, src: TensorImpl) -> T:
     self.strided_array()[...] = convert(src.strided_array(), src._dtype, self._dtype)
     self.bump_version()
     return self
+
+
+def assign(self: T, value: TensorImpl) -> None:
+    """What x[...] = value does once the view is there (PyTorch: copy_to in ATen/TensorIndexing.h).
+
+    Leading sizes of 1 say nothing, so a value may have more dimensions than its target. It is expanded before
+    it is copied, which lets x[None] = x be seen as the same elements.
+    """
+    if value._shape == self._shape:
+        copy_(self, value)
+    elif not value._shape:
+        fill_(self, value)
+    else:
+        ones = next((dim for dim, n in enumerate(value._shape) if n != 1), len(value._shape))
+        copy_(self, view_ops.expand(view_ops.view(value, value._shape[ones:]), self._shape))
+
+
+def _is_same_data(self: TensorImpl, src: TensorImpl) -> bool:
+    return (
+        self._storage is src._storage
+        and self._dtype is src._dtype
+        and (self._shape, self._stride, self._offset) == (src._shape, src._stride, src._offset)
+    )
 
 
 def _assert_no_overlap(self: TensorImpl, src: TensorImpl) -> None:

@@ -41,6 +41,7 @@ bool_ = dtype("bool", "bool", False, False)
 
 ALL = (float64, float32, bfloat16, int64, int32, int16, int8, uint8, bool_)
 _by_name = {each.name: each for each in ALL}
+_PYTHONS_OWN = {float: float64, int: int64, bool: bool_}
 _by_numpy = {each.numpy: each for each in ALL if each is not bfloat16}
 
 
@@ -50,6 +51,20 @@ def by_name(name: str) -> dtype:
         return _by_name[name]
     except KeyError:
         raise ValueError(f"no dtype is called {name!r}; known are {', '.join(_by_name)}") from None
+
+
+def named(given: Any, where: str) -> dtype:
+    """`given` as a dtype; Python's own float, int and bool stand for float64, int64 and bool.
+
+    Raises TypeError for anything else, naming the call `where` it was given.
+    """
+    if isinstance(given, dtype):
+        return given
+    if isinstance(given, type) and given in _PYTHONS_OWN:
+        return _PYTHONS_OWN[given]
+    raise TypeError(
+        f"{where}(): argument 'dtype' must be a dtype such as mini.float32, not {type(given).__name__}"
+    )
 
 
 def from_numpy_dtype(numpy_dtype: np.dtype) -> dtype:
@@ -62,7 +77,7 @@ def from_numpy_dtype(numpy_dtype: np.dtype) -> dtype:
         ) from None
 
 
-def of_scalar(value: bool | int | float) -> dtype:
+def of_scalar(value: Any) -> dtype:
     """The dtype that a tensor made of a Python number gets: bool, int64, or the default float32."""
     if isinstance(value, bool | np.bool_):
         return bool_

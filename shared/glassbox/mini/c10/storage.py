@@ -18,7 +18,7 @@ class Storage:
         if isinstance(owner, int):
             if owner < 0:
                 raise RuntimeError(f"a storage cannot hold {owner} bytes")
-            owner = np.empty(owner, np.uint8)
+            owner = _allocate(owner)
         if not owner.flags.c_contiguous:
             raise ValueError("a storage's owner must be C-contiguous: copy the array first")
         self.owner = owner
@@ -61,6 +61,13 @@ class Storage:
 
     def __repr__(self) -> str:
         return f"<mini.Storage of {self._nbytes} bytes at {self.data_ptr():#x}>"
+
+
+def _allocate(nbytes: int) -> np.ndarray:
+    try:
+        return np.empty(nbytes, np.uint8)
+    except (MemoryError, ValueError, OverflowError):
+        raise RuntimeError(f"can't allocate memory: you tried to allocate {nbytes} bytes") from None
 
 
 class _Holder:

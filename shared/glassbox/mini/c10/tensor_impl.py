@@ -1,5 +1,6 @@
 """TensorImpl: a tensor is metadata over a storage (PyTorch: c10/core/TensorImpl.h)."""
 
+import sys
 from typing import Self
 
 import numpy as np
@@ -10,6 +11,9 @@ from .dtype import dtype as DType  # noqa: N812
 from .storage import Storage
 
 Ints = tuple[int, ...]
+
+# NumPy's own limit; PyTorch has none.
+MAX_DIMS = 64
 
 
 class TensorImpl:
@@ -77,27 +81,39 @@ class TensorImpl:
     def strided_array(self) -> np.ndarray:
         """The elements as a NumPy array over the storage's own bytes; for bfloat16 a uint16 array of bits."""
         array = self._array
-        if array is None and 0 in self._shape:
-            # An empty view may start behind the end of its storage, which NumPy would refuse.
-            self._array = array = np.empty(self._shape, self._dtype.numpy)
-        elif array is None:
-            itemsize = self._dtype.itemsize
+        if array is None:
             try:
-                array = np.ndarray(
-                    self._shape,
-                    self._dtype.numpy,
-                    self._storage.owner,
-                    self._offset * itemsize,
-                    geometry.byte_strides(self._stride, itemsize),
-                )
+                self._array = array = self._make_array()
             except (ValueError, TypeError) as problem:
-                # Only a replaced piece can get here: the framework's own never leave the storage.
-                raise RuntimeError(
-                    f"sizes {list(self._shape)}, strides {list(self._stride)} and storage offset "
-                    f"{self._offset} do not fit a storage of {self._storage.nbytes() // itemsize} elements"
-                ) from problem
-            self._array = array
+                raise RuntimeError(self._why_no_array()) from problem
         return array
+
+    def _make_array(self) -> np.ndarray:
+        if 0 in self._shape:
+            # An empty view may start behind the end of its storage, which NumPy would refuse.
+            return np.empty(self._shape, self._dtype.numpy)
+        itemsize = self._dtype.itemsize
+        return np.ndarray(
+            self._shape,
+            self._dtype.numpy,
+            self._storage.owner,
+            self._offset * itemsize,
+            geometry.byte_strides(self._stride, itemsize),
+        )
+
+    def _why_no_array(self) -> str:
+        if len(self._shape) > MAX_DIMS:
+            return (
+                f"the elements of a tensor with {len(self._shape)} dimensions cannot be reached: "
+                f"NumPy, which moves them here, has at most {MAX_DIMS}"
+            )
+        if layout.numel(self._shape) * self._dtype.itemsize > sys.maxsize or 0 in self._shape:
+            return f"sizes {list(self._shape)} are too large for NumPy, which moves the elements here"
+        # Only a replaced piece can get here: the framework's own never leave the storage.
+        return (
+            f"sizes {list(self._shape)}, strides {list(self._stride)} and storage offset {self._offset} "
+            f"do not fit a storage of {self._storage.nbytes() // self._dtype.itemsize} elements"
+        )
 
     def bump_version(self) -> None:
         """Count one in-place change, seen by every view."""

@@ -330,6 +330,10 @@ def test_a_first_index_whose_packages_fail_is_kept(env: Environment, run: FakeRu
     run.ends["packages"] = NO_NETWORK
     with pytest.raises(CourseError, match=f"torch's index is {re.escape(CPU)}"):
         env.prepare(COURSE, CPU)
+    # Torch was installed from it: one more failure is no reason to forget it.
+    run.ends[TORCH] = NO_NETWORK
+    with pytest.raises(CourseError, match=f"{re.escape(CPU)}, kept from before"):
+        env.prepare(COURSE)
     run.steps = []
     env.prepare(COURSE)
     assert run.titles == [TORCH, *ON_TOP]

@@ -1,11 +1,17 @@
 """Facts about predictions: commit first, then the expression runs; what a reader types is never executed."""
 
+import gc
 import json
+import re
+import weakref
+from pathlib import Path
 
 import pytest
 import torch
 import traitlets
+from IPython.core.autocall import ZMQExitAutocall
 
+import glassbox.widgets
 from glassbox.widgets import predict
 from glassbox.widgets.answers import same_answer
 
@@ -104,6 +110,142 @@ def test_lines_before_the_last_prepare_and_stay_inside():
     assert "b" not in globals()
 
 
+@pytest.mark.parametrize(
+    ("source", "answer"),
+    [
+        ("try:\n    a.T.view(12)\nexcept RuntimeError as e:\n    r = str(e)[:4]\nr", "view"),
+        ("match a.shape:\n    case (n, *others): pass\nothers", "[4]"),
+        ("match {'k': 1, 'm': 2}:\n    case {'k': v, **rest}: pass\nrest", "{'m': 2}"),
+        ("match 3:\n    case found: pass\nfound", "3"),
+        ("from math import *\nsqrt(4)", "2.0"),
+        ("import os.path as p\np.basename('x/y')", "y"),
+        ("[(w := i) for i in range(3)]\nw", "2"),
+        ("import io\nwith io.StringIO() as f: pass\nf.closed", "True"),
+        ("def g(n):\n    def h(m): return m + n + a.dim()\n    return h\ng(1)(2)", "5"),
+        ("def g():\n    global q\n    q = 3\ng()\nq", "3"),
+        ("class C:\n    a = a.T\n    def m(self): return self.a.shape\nC().m()", "(4, 3)"),
+        ("x: int = 3\nx", "3"),
+        ("a = a.T\na.shape", "(4, 3)"),
+        ("gone = 3\ndel gone\ngone", "NameError"),
+    ],
+)
+def test_names_that_the_question_binds_itself_are_its_own(source, answer):
+    assert predict(source, choices=()).commit(answer)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def g(): return nowhere\ng()",
+        "[nowhere for i in range(3)]",
+        "try: pass\nexcept ValueError as e: pass\nnowhere",
+        "class C:\n    def m(self): return nowhere\nC()",
+    ],
+)
+def test_a_name_is_missed_wherever_it_is_used(source):
+    with pytest.raises(NameError, match="nowhere in .* run the cells above first"):
+        predict(source)
+
+
+def test_a_question_keeps_only_what_it_uses_alive():
+    class Thing:
+        pass
+
+    used, unused = Thing(), Thing()
+    alive = weakref.ref(used), weakref.ref(unused)
+    question = predict("type(used).__name__", ns={"used": used, "unused": unused})
+    del used, unused
+    gc.collect()
+    assert (alive[0]() is None, alive[1]() is None) == (False, True)
+    question.commit("Thing")
+    gc.collect()
+    assert alive[0]() is None
+
+
+def test_an_interrupted_question_can_be_committed_to_again():
+    calls = []
+
+    def slow():
+        calls.append(1)
+        if len(calls) < 3:
+            raise KeyboardInterrupt
+        return 7
+
+    question = predict("slow()", because="the reason")
+    with pytest.raises(KeyboardInterrupt, match="commit again"):
+        question.commit("6")
+    assert (question.chosen, question.done, question.ok, question.answer) == ("", False, None, "")
+    question.set_state({"chosen": "6"})  # as the browser does: nothing is raised there
+    assert (question.chosen, question.done) == ("", False)
+    assert "the reason" not in sent(question)
+    assert question.commit("7")
+    assert question.explanation == "the reason"
+
+
+def test_what_an_interrupted_setup_did_is_forgotten():
+    rounds = [KeyboardInterrupt, None]
+
+    def step():
+        if error := rounds.pop(0):
+            raise error
+
+    question = predict("n = n + 1\nstep()\nn", ns={"n": 1, "step": step})
+    question.set_state({"chosen": "2"})
+    assert not question.done
+    assert question.commit("2")
+
+
+@pytest.mark.parametrize("source", ["exit()", "quit()", "raise SystemExit(3)\n1", "__import__('sys').exit()"])
+def test_an_exit_is_an_answer_and_ends_nothing(source, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)  # Python's own exit() would close it
+    stops = ZMQExitAutocall(ip=None)  # IPython's would stop the kernel
+    question = predict(source, ns={"exit": stops, "quit": stops})
+    assert question.commit("SystemExit")
+    assert question.raised
+
+
+def test_an_exception_without_a_message_of_its_own_is_still_an_answer():
+    class OddError(Exception):
+        def __str__(self):
+            raise ValueError
+
+    def fail():
+        raise OddError
+
+    question = predict("fail()")
+    assert question.commit("OddError")
+    assert question.answer == "OddError"
+
+
+def test_marks_in_the_explanation_reach_a_static_page():
+    question = predict("1 < 2", because="a **b** and *c d* and `*e*`, 2 * 3 * 4, x*y*z\n\n*f* <g>")
+    question.commit("True")
+    assert question.static_html().endswith(
+        "<p>a <strong>b</strong> and <em>c d</em> and <code>*e*</code>, 2 * 3 * 4, x*y*z</p>"
+        "<p><em>f</em> &lt;g&gt;</p></div>"
+    )
+
+
+def test_the_browser_knows_the_same_marks():
+    from glassbox.widgets.predict import _MARKS
+
+    assert f"/{_MARKS.pattern}/" in str(predict("1 < 2")._esm)
+
+
+@pytest.mark.parametrize(("sheet", "root"), [("predict", "predict"), ("stride_explorer", "explorer")])
+def test_a_widgets_own_rules_win_whichever_sheet_comes_last(sheet, root):
+    """Every selector of a sheet of its own names one class more than those that all widgets share."""
+    folder = Path(glassbox.widgets.__file__).parent
+
+    def selectors(name):
+        text = re.sub(r"\{[^}]*\}", ";", (folder / name).read_text(encoding="utf-8"))
+        return [s.strip() for s in re.split(r"[;,]", text) if s.strip()]
+
+    own, shared = selectors(f"{sheet}.css"), selectors("base.css")
+    assert own and [s for s in own if not s.startswith(f".gb-widget.gb-{root}")] == []
+    assert shared and [s for s in shared if not re.match(r"\.gb-widget(?![.\w-])", s)] == []
+
+
 def test_a_name_that_does_not_exist_and_a_statement_are_refused_at_once():
     with pytest.raises(NameError, match="nowhere in 'nowhere.shape' is not defined here"):
         predict("nowhere.shape")
@@ -177,6 +319,10 @@ def test_traits_can_be_observed():
         ("0.3333", 1 / 3),
         ("4", 4.0),
         ("torch.float32", torch.float32),
+        ("int", int),
+        ("<class 'int'>", int),
+        ("torch.Tensor", torch.Tensor),
+        ("Tensor", torch.Tensor),
         ("float32", torch.float32),
         ("cpu", torch.device("cpu")),
         ("None", None),
@@ -197,6 +343,8 @@ def test_same_answer(given, answer):
         ("(4, 3)", torch.Size([3, 4])),
         ("3", torch.Size([3])),
         ("float64", torch.float32),
+        ("float", int),
+        ("str", "text"),
         ("0.4", 1 / 3),
         ("", 0),
         ("4", "5"),

@@ -36,13 +36,15 @@ def same_answer(given: str, answer: Any) -> bool:
 
 
 def _spellings(answer: Any) -> set[str]:
-    """The texts that name a value which is no literal: a dtype with or without its package, a string, a
-    repr.
+    """The texts that name a value which is no literal: a dtype or a type with or without its package, a
+    string, a repr.
     """
     if isinstance(answer, str):
         return {answer, repr(answer)}
     full = str(answer)
     names = {full, repr(answer)}
+    if isinstance(answer, type):
+        names |= {answer.__name__, answer.__qualname__, f"{answer.__module__}.{answer.__qualname__}"}
     if re.fullmatch(r"(torch|mini)\.\w+", full):
         names.add(full.split(".", 1)[1])
     return names

@@ -1,18 +1,18 @@
 // Shows the question, sends what the reader commits to, and shows the answer that the kernel computed.
 
 function inline(parent, source) {
-  // `code` and **bold** only; everything goes in as text, never as HTML
-  for (const part of source.split(/(`[^`]+`|\*\*[^*]+\*\*)/)) {
-    if (!part) continue;
-    const tag = part.startsWith("`") ? "code" : part.startsWith("**") ? "strong" : null;
-    if (tag === null) {
+  // `code`, **bold** and *italic* only; everything goes in as text, never as HTML
+  const marks = /(`[^`]+`|\*\*[^*]+\*\*|(?<![\w*])\*(?=[^\s*])[^*]*(?<=\S)\*(?![\w*]))/;
+  source.split(marks).forEach((part, k) => {
+    // split puts what the pattern caught at the odd places
+    if (k % 2 === 0) {
       parent.append(part);
-    } else {
-      const node = document.createElement(tag);
-      node.textContent = tag === "code" ? part.slice(1, -1) : part.slice(2, -2);
-      parent.append(node);
+      return;
     }
-  }
+    const tag = part.startsWith("`") ? "code" : part.startsWith("**") ? "strong" : "em";
+    const width = tag === "strong" ? 2 : 1;
+    parent.append(make(tag, "", part.slice(width, -width)));
+  });
 }
 
 function make(tag, className, text) {
@@ -103,6 +103,12 @@ function render({ model, el }) {
     }
   }
   model.on("change:done", update);
+  // taken back by the kernel, which was interrupted
+  model.on("change:chosen", () => {
+    if (model.get("chosen") !== "" || model.get("done")) return;
+    fieldset.disabled = false;
+    result.textContent = "Interrupted before there was an answer. Commit again to retry.";
+  });
   update();
   el.append(root);
 }

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 import builtins
 import html
+import re
+import symtable
 import sys
 from collections.abc import Iterable, Mapping
 from types import CodeType
@@ -31,6 +33,8 @@ _TRUTH_NAMES = {
     "requires_grad",
 }
 _ANSWER_LENGTH = 400
+# `code`, **bold**, *italic*; the stars of 2 * 3 * 4 and a*b*c are none of these
+_MARKS = re.compile(r"(`[^`]+`|\*\*[^*]+\*\*|(?<![\w*])\*(?=[^\s*])[^*]*(?<=\S)\*(?![\w*]))")
 
 
 class Predict(GlassboxWidget):
@@ -60,7 +64,7 @@ class Predict(GlassboxWidget):
         source = expression.strip()
         self._setup, self._final = _compile(source)
         self._because = because
-        self._namespace = _needed(source, self._setup, self._final, ns)
+        self._namespace = _needed(source, ns)
         options = (
             _choices(source) if choices is None else [c if isinstance(c, str) else repr(c) for c in choices]
         )
@@ -83,6 +87,8 @@ class Predict(GlassboxWidget):
                 f"predict: {given!r} is no choice here; choose one of {', '.join(self.choices)}."
             )
         self.chosen = given
+        if not self.done:
+            raise KeyboardInterrupt("predict: stopped before there was an answer; commit again to retry.")
         return bool(self.ok)
 
     @traitlets.validate("chosen")
@@ -95,17 +101,18 @@ class Predict(GlassboxWidget):
     def _reveal(self, change: dict[str, Any]) -> None:
         if self.done or not change["new"]:
             return
+        namespace = dict(self._namespace)
         try:
-            exec(self._setup, self._namespace)
-            value = eval(self._final, self._namespace)
-            self.ok = same_answer(self.chosen, value)
-            self.answer = _short(repr(value))
-        except Exception as error:  # an exception of any kind is a possible answer
-            name = type(error).__name__
-            message = str(error).strip().split("\n")[0]
-            self.raised = True
-            self.ok = self.chosen.strip() == name
-            self.answer = _short(f"{name}: {message}" if message else name)
+            exec(self._setup, namespace)
+            value = eval(self._final, namespace)
+            ok, answer, raised = same_answer(self.chosen, value), repr(value), False
+        except KeyboardInterrupt:
+            # The reader stopped it, so nothing was answered: they may commit again.
+            self.chosen = ""
+            return
+        except BaseException as error:  # anything else is a possible answer, also what exit() raises
+            ok, answer, raised = self.chosen.strip() == type(error).__name__, _in_a_line(error), True
+        self.ok, self.answer, self.raised = ok, _short(answer), raised
         self.explanation = self._because
         self._namespace = {}
         self.done = True
@@ -118,7 +125,7 @@ class Predict(GlassboxWidget):
             verdict = "right" if self.ok else "not so"
             after = (
                 f"<p>predicted <code>{html.escape(self.chosen)}</code> ({verdict}); computed "
-                f"<code>{html.escape(self.answer)}</code></p><p>{html.escape(self.explanation)}</p>"
+                f"<code>{html.escape(self.answer)}</code></p>{_as_html(self.explanation)}"
             )
         return (
             f'<div style="border-left:4px solid #6e9bd6;padding:4px 14px"><p>{html.escape(self.question)}</p>'
@@ -143,13 +150,14 @@ def predict(
     expression   Python; lines before the last may prepare it (what they assign stays inside the question)
     choices      what can be chosen; without it True and False if the expression looks like a truth value,
                  else a text field (`choices=()` forces the field)
-    because      the explanation, shown after the answer; blank lines part paragraphs, `code` and **bold**
-                 work
+    because      the explanation, shown after the answer; blank lines part paragraphs, `code`, **bold** and
+                 *italic* work
     ns           names to evaluate in instead of the caller's; the objects are looked up now, so a name that a
                  later cell binds anew does not change the question
 
-    If the expression raises, the name of the exception type is the right answer. SyntaxError if it is no
-    expression, NameError if it uses a name that does not exist.
+    If the expression raises, the name of the exception type is the right answer; interrupting the kernel
+    while it runs takes the commitment back. SyntaxError if it is no expression, NameError if it uses a name
+    that does not exist.
     """
     if ns is None:
         frame = sys._getframe(1)
@@ -168,21 +176,48 @@ def _compile(source: str) -> tuple[CodeType, CodeType]:
     return setup, compile(ast.Expression(last.value), "<predict>", "eval")
 
 
-def _needed(source: str, setup: CodeType, final: CodeType, ns: Mapping[str, Any]) -> dict[str, Any]:
-    """The caller's objects that the question uses, and no more, so that it keeps nothing else alive."""
-    nodes = list(ast.walk(ast.parse(source)))
-    used = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-    own = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    own |= {n.arg for n in nodes if isinstance(n, ast.arg)}
-    own |= {n.name for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
-    imports = [n for n in nodes if isinstance(n, (ast.Import, ast.ImportFrom))]
-    own |= {(alias.asname or alias.name).split(".")[0] for node in imports for alias in node.names}
+def _needed(source: str, ns: Mapping[str, Any]) -> dict[str, Any]:
+    """The caller's objects that the question uses, and no more, so that it keeps nothing else alive.
+
+    Which names those are is Python's own reading: a name bound by an except clause, a match pattern, a
+    comprehension or a function's parameter is the question's own.
+    """
+    used: set[str] = set()
+    perhaps: set[str] = set()
+    own: set[str] = set()
+    tables = [symtable.symtable(source, "<predict>", "exec")]
+    while tables:
+        table = tables.pop()
+        outermost, in_class = table.get_type() == "module", table.get_type() == "class"
+        for symbol in table.get_symbols():
+            name = symbol.get_name()
+            if outermost or symbol.is_global():
+                if symbol.is_referenced():
+                    used.add(name)
+                if symbol.is_assigned() or symbol.is_imported():
+                    own.add(name)
+            elif in_class and symbol.is_referenced():
+                # A class body looks a name of its own up outside while it is not bound yet.
+                perhaps.add(name)
+        tables += table.get_children()
+    imports_all = any(
+        alias.name == "*"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    )
     missing = sorted(n for n in used - own if n not in ns and not hasattr(builtins, n))
-    if missing:
+    # What `from math import *` brings shows only when it runs.
+    if missing and not imports_all:
         raise NameError(
             f"predict: {', '.join(missing)} in {source!r} is not defined here; run the cells above first."
         )
-    return {name: ns[name] for name in used if name in ns}
+    return {name: ns[name] for name in used | perhaps if name in ns and not _ends_the_kernel(ns[name])}
+
+
+def _ends_the_kernel(value: Any) -> bool:
+    """IPython's own exit and quit stop the kernel later; Python's raise SystemExit, which is an answer."""
+    return type(value).__module__ == "IPython.core.autocall"
 
 
 def _choices(source: str) -> list[str]:
@@ -201,6 +236,31 @@ def _choices(source: str) -> list[str]:
         isinstance(value, ast.Compare) or negated or name in _TRUTH_NAMES or name.startswith(("is_", "has_"))
     )
     return list(_TRUTH) if truth else []
+
+
+def _in_a_line(error: BaseException) -> str:
+    """An exception's type and the first line of its message."""
+    name = type(error).__name__
+    try:
+        message = str(error).strip().split("\n")[0]
+    except Exception:
+        message = ""
+    return f"{name}: {message}" if message else name
+
+
+def _as_html(explanation: str) -> str:
+    """The explanation for a static page, with the marks that predict.js knows."""
+    return "".join(f"<p>{_inline(part)}</p>" for part in re.split(r"\n\s*\n", explanation) if part.strip())
+
+
+def _inline(source: str) -> str:
+    parts = []
+    for part in _MARKS.split(source):
+        tag, width = ("code", 1) if part[:1] == "`" else ("strong", 2) if part[:2] == "**" else ("em", 1)
+        marked = _MARKS.fullmatch(part)
+        text = html.escape(part[width:-width] if marked else part)
+        parts.append(f"<{tag}>{text}</{tag}>" if marked else text)
+    return "".join(parts)
 
 
 def _short(text: str) -> str:

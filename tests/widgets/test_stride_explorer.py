@@ -1,15 +1,17 @@
 """Facts about the stride explorer's Python side: measured ops, bounds, traits and the static picture."""
 
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 import torch
 from traitlets import TraitError
 
 from glassbox import mini
-from glassbox.widgets import StrideExplorer
+from glassbox.widgets import StrideExplorer, stride_explorer
 from glassbox.widgets.stride_explorer import why_not
 
 BOTH = pytest.mark.parametrize("lib", [torch, mini], ids=["torch", "mini"])
@@ -204,6 +206,21 @@ def test_the_grid_is_accessible():
     for wanted in ('role: "grid"', 'role: "row"', 'role: "gridcell"', '"aria-live": "polite"', "ArrowDown"):
         assert wanted in source
     assert "innerHTML" not in source
+
+
+def test_a_refusal_goes_when_the_refused_value_goes():
+    settle = re.search(r"const settle = \(\) => \{(.*?)\n    \};", str(explorer()._esm), re.DOTALL)
+    assert "input.value = String(valueOf(field, k));" in settle[1]
+    assert 'refuse("");' in settle[1]
+
+
+def test_all_parts_begin_where_the_cells_of_the_grid_begin():
+    sheet = (Path(stride_explorer.__file__).parent / "stride_explorer.css").read_text(encoding="utf-8")
+    assert re.findall(r"margin(?:-left)?: ([^;]*?);", sheet) == ["var(--gb-gutter)"]
+    gutter = int(re.search(r"--gb-gutter: (\d+)px", sheet)[1])
+    number = re.search(r"\.gb-number \{ box-sizing: border-box; width: (\d+)px; flex: none;", sheet)
+    between = re.search(r"\.gb-line \{ display: flex; gap: (\d+)px", sheet)
+    assert gutter == int(number[1]) + int(between[1])
 
 
 def test_the_default_needs_no_torch():

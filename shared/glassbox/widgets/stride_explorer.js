@@ -179,7 +179,7 @@ function render({ model, el }) {
     });
     const settle = () => {
       input.value = String(valueOf(field, k));
-      input.setAttribute("aria-invalid", "false");
+      refuse("");
     };
     input.addEventListener("blur", settle);
     input.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === "Escape") settle(); });

@@ -52,7 +52,7 @@ HANDED_ON = ("grade", "labs", "reset", "nbgrader", "bundle")
 
 EXTRAS = frozenset({"course", "test"})
 ADDRESS = re.compile(r"(https?|file)://")
-PYPI = "https://pypi.org/simple"
+DEFAULT_INDEX = "default"
 
 # Read by every Jupyter program of .venv: nbconvert's command line and JupyterLab's export menu alike.
 JUPYTER = {"HTMLExporter": {"preprocessors": ["glassbox.widgets.export.StaticFigures"]}}
@@ -267,10 +267,13 @@ class Environment:
     def prepare(self, extras: frozenset[str], torch_index: str | None = None) -> None:
         """Makes .venv hold the pins of `extras`; nothing to do when it does already.
 
-        Without a `torch_index` the one chosen before is kept. Raises CourseError with the way out.
+        Without a `torch_index` the one chosen before is kept; "default" leaves it again. Raises CourseError
+        with the way out.
         """
         if torch_index is None:
             torch_index = self.stamp().get("base", {}).get("torch_index")
+        elif torch_index == DEFAULT_INDEX:
+            torch_index = None
         elif not ADDRESS.match(torch_index):
             raise CourseError(f"--torch-index takes an index address (https://...), not {torch_index!r}")
         if self.ready(extras, torch_index):
@@ -494,7 +497,8 @@ def well_formed(stamp: Any) -> bool:
 def about_index(torch_index: str, torch_from: str | None) -> str:
     """Which address a failed install went by, and the way to another."""
     if torch_index == torch_from:
-        return f"torch's index is {torch_index}, kept from before: --torch-index {PYPI} goes back to PyPI"
+        back = f"--torch-index {DEFAULT_INDEX} goes back to PyPI"
+        return f"torch's index is {torch_index}, kept from before: {back}"
     return (
         f"torch was looked for at {torch_index}, which is not kept: correct the address, "
         f"or leave --torch-index out to use {torch_from or 'PyPI'}"

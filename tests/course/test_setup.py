@@ -316,14 +316,14 @@ def test_an_index_that_served_before_is_kept_and_named_when_it_fails(
 ) -> None:
     env.prepare(COURSE, CPU)
     run.ends[step] = NO_NETWORK
-    back = f"torch's index is {CPU}, kept from before: --torch-index {course.PYPI} goes back to PyPI"
+    back = f"torch's index is {CPU}, kept from before: --torch-index default goes back to PyPI"
     with pytest.raises(CourseError, match=re.escape(back)):
         env.prepare(BOTH)
     run.steps = []
     env.prepare(BOTH)
     assert run.titles == [TORCH, *ON_TOP]
-    env.prepare(COURSE, course.PYPI)
-    assert env.stamp()["base"]["torch_index"] == course.PYPI
+    env.prepare(COURSE, "default")
+    assert env.stamp()["base"]["torch_index"] is None
 
 
 def test_a_first_index_whose_packages_fail_is_kept(env: Environment, run: FakeRun) -> None:

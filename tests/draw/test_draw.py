@@ -29,6 +29,7 @@ LAYOUTS = [
     StorageView.of_layout("four", (2, 6, 3, 2), (36, 6, 2, 1)),
     StorageView.of_layout("five", (2, 2, 2, 2, 2), (16, 8, 4, 2, 1)),
     StorageView.of_layout("empty", (0, 3), (3, 1), size=0),
+    StorageView.of_layout("six-empty", (2, 0, 2, 1, 3, 2), (6, 6, 6, 6, 2, 1), size=12),
     StorageView.of_layout("big", (1, 1000), (1000, 1), 500_000, size=1_000_000),
     StorageView.of_layout("outside", (4, 4), (4, 1), size=12),
 ]
@@ -65,6 +66,8 @@ FIGURES = [
     *(pytest.param(tensor_over_storage(v), id=f"over-{v.name}") for v in LAYOUTS),
     pytest.param(views_over_storage([A, AT, SLICE]), id="views"),
     pytest.param(views_over_storage(LAYOUTS[:1]), id="one-view"),
+    *(pytest.param(views_over_storage([v]), id=f"alone-{v.name}") for v in LAYOUTS),
+    *(pytest.param(layout_comparison(None, ("a", A), ("b", v)), id=f"compared-{v.name}") for v in LAYOUTS),
     pytest.param(layout_comparison(("input", A), ("expected", AT), ("yours", SLICE)), id="comparison"),
     pytest.param(layout_comparison(None, ("expected", AT), ("yours", None, "TypeError: no")), id="error"),
     pytest.param(course_map(), id="map"),

@@ -95,6 +95,35 @@ def test_the_default_is_a_3_by_4_torch_tensor():
     assert aliases().caption() == "x: shape (3, 4), stride (4, 1), torch.float32, contiguous"
 
 
+@BOTH
+def test_a_tensor_whose_elements_share_a_cell(lib):
+    table = aliases(lib.zeros(1).expand(4))
+    assert table["x[1:]"].same_storage and table["x[1:]"].shares_version
+    assert table["x.contiguous()"].same_storage is False
+
+
+@BOTH
+def test_what_would_copy_terabytes_is_refused(lib):
+    with pytest.raises(ValueError, match=r"shape \(1099511627776,\) would take 8.8 TB for each op"):
+        aliases(lib.zeros(1).expand(2**40))
+    with pytest.raises(ValueError, match="would take 400 MB"):
+        aliases(lib.empty(10_000, 10_000)[:2])
+
+
+def test_a_tensor_without_data_may_be_of_any_size():
+    assert aliases(torch.zeros(1, device="meta").expand(2**40))["x.clone()"].same_storage is False
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_kinds_that_cannot_be_copied_are_refused_with_a_sentence():
+    per_channel = torch.quantize_per_channel(torch.ones(2, 3), torch.ones(2), torch.zeros(2), 0, torch.qint8)
+    emptied = torch.zeros(3)
+    emptied.untyped_storage().resize_(0)
+    for kind in (per_channel, emptied):
+        with pytest.raises(TypeError, match=r"^aliases: this tensor cannot be copied \(.*\); pass a plain"):
+            aliases(kind)
+
+
 def test_what_cannot_be_asked_about():
     with pytest.raises(ValueError, match="0-d tensor has no rows"):
         aliases(torch.tensor(1.0))

@@ -105,6 +105,38 @@ def test_thresholds():
         leaks(min_ratio=0.5)
 
 
+@pytest.mark.parametrize("bad", ["a", None, [], True, 1j, torch.tensor(4.0)])
+def test_a_threshold_that_is_no_number_is_refused(bad):
+    with pytest.raises(TypeError, match=f"leaks: min_ratio is a {type(bad).__name__}; give a number"):
+        leaks(bad)
+    with pytest.raises(TypeError, match="leaks: min_bytes"):
+        leaks(min_bytes=bad)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1])
+def test_a_threshold_that_compares_with_nothing_is_refused(bad):
+    with pytest.raises(ValueError, match="leaks: min_bytes is .* finite number that is not negative"):
+        leaks(min_bytes=bad)
+    with pytest.raises(ValueError, match="leaks: min_ratio"):
+        leaks(bad)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_tensors_of_every_kind_may_be_alive():
+    parts = [torch.ones(2), torch.ones(3)]
+    keep["kinds"] = [
+        torch.nn.LazyLinear(3),
+        torch.nested.nested_tensor(parts),
+        torch.nested.nested_tensor(parts, layout=torch.jagged),
+        torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8),
+        torch.eye(3).to_sparse(),
+        torch.zeros(3, device="meta"),
+    ]
+    row = torch.zeros(1000, 1000)[:1]
+    (leak,) = mine(leaks())
+    assert leak.shape == row.shape
+
+
 def test_a_report_counts_what_nobody_sees():
     rows = list(torch.zeros(1000, 1000)[:2].unbind())
     report = leaks()

@@ -8,7 +8,9 @@ import torch
 
 from glassbox import mini
 from glassbox.records import StorageView
-from glassbox.xray import TorchInternalsError, _torch_internals, storage_map, use_count, view_of
+from glassbox.widgets import StrideExplorer
+from glassbox.xray import TorchInternalsError, _torch_internals, aliases, storage_map, use_count, view_of
+from glassbox.xray._coverage import Coverage
 
 BOTH = pytest.mark.parametrize("lib", [torch, mini], ids=["torch", "mini"])
 
@@ -163,6 +165,98 @@ def test_an_inference_tensor_has_no_version():
 def test_a_sparse_tensor_is_refused_with_a_sentence():
     with pytest.raises(TypeError, match="has no storage to look at"):
         view_of(torch.eye(3).to_sparse())
+
+
+PARTS = [torch.ones(2), torch.ones(3)]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: torch.nested.nested_tensor(PARTS), "a nested tensor holds tensors of several shapes"),
+        (lambda: torch.nested.nested_tensor(PARTS, layout=torch.jagged), "a nested tensor holds"),
+        (lambda: torch.eye(3).to_sparse(), "a torch.sparse_coo tensor has no storage"),
+        (lambda: torch.eye(3).to_sparse_csr(), "a torch.sparse_csr tensor has no storage"),
+        (lambda: torch.nn.UninitializedParameter(), "an uninitialized parameter has no shape yet"),
+    ],
+)
+def test_kinds_without_strides_are_refused_by_name(make, reason):
+    kind = make()
+    for instrument in (storage_map, aliases, use_count, view_of, StrideExplorer):
+        with pytest.raises(TypeError, match=f"{reason}.*; pass a plain strided tensor.$"):
+            instrument(kind)
+
+
+def test_a_tensor_that_vmap_wraps_is_refused_with_a_sentence():
+    def look(x):
+        with pytest.raises(TypeError, match=r"view_of: this tensor has no storage to look at \(.*Batched"):
+            view_of(x)
+        return x
+
+    torch.vmap(look)(torch.zeros(2, 3))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_quantized_tensor_is_mapped_without_its_values():
+    ones = torch.ones(2, 3)
+    whole = torch.quantize_per_tensor(ones, 0.1, 0, torch.quint8)
+    channels = torch.quantize_per_channel(ones, torch.ones(2), torch.zeros(2), 0, torch.qint8)
+    found = storage_map(whole=whole, row=whole[1], channels=channels)
+    assert found.shared_bytes("whole", "row") == 3
+    assert [v.values for v in found.views] == [None] * 3
+    assert found._repr_html_().count("<svg") == 2
+    with pytest.raises(TypeError, match="StrideExplorer: x cannot get other strides"):
+        StrideExplorer(channels)
+
+
+def test_many_views_are_listed_without_comparing_every_pair(monkeypatch):
+    asked = []
+    monkeypatch.setattr(Coverage, "shared", lambda a, b: asked.append((a, b)) or 4)
+    base = torch.zeros(100, 100)
+    few = storage_map(*(base[k] for k in range(20)), other=torch.zeros(3))
+    assert few.rows()[0]["shares"].startswith("4 B with $1, 4 B with $2")
+    assert len(asked) == 20 * 19 / 2
+    asked.clear()
+    many = storage_map(*(base[k % 100, ::2] for k in range(2000)))
+    assert [row["shares"] for row in many.rows()] == ["not compared with 1,999 others"] * 2000
+    assert asked == []
+    assert str(many).startswith("2,000 tensors over 1 storage; more than 20 over one are not compared: ask")
+
+
+def test_what_a_regular_view_sees_is_reckoned_and_not_listed(monkeypatch):
+    monkeypatch.setattr(StorageView, "cells", lambda self: pytest.fail(f"{self.name} was listed"))
+    base = torch.zeros(40, 50)
+    for view, count in (
+        (base[::2, 3:9], 120),
+        (base.T[::7], 320),
+        (base[:1].expand(9, 50), 50),
+        (base[:0], 0),
+    ):
+        assert Coverage(view_of(view)).seen() == 4 * count
+
+
+def test_of_a_layout_that_overlaps_each_byte_counts_once():
+    windows = torch.zeros(6).as_strided((4, 3), (1, 1))
+    assert storage_map(windows).rows()[0]["sees"] == "24 B of 24 B"
+
+
+def test_of_many_tensors_the_first_are_drawn_and_the_map_says_so():
+    base = torch.zeros(40)
+    found = storage_map(*(base[k:] for k in range(13)))
+    assert [f.title for f in found.figures()] == ["the first 12 of 13 tensors over one storage"]
+    assert "<p>Drawn: the first 12 of the 13 tensors over S0.</p>" in found._repr_html_()
+    apart = storage_map(*(torch.zeros(2) for _ in range(15)))
+    assert len(apart.figures()) == 15
+    html = apart._repr_html_()
+    assert html.count("<svg") == 12
+    assert html.endswith("<p>3 more storages are not drawn.</p>")
+
+
+def test_a_tensor_larger_than_memory_is_mapped():
+    found = storage_map(a=torch.zeros(1).expand(2**40))
+    assert found.rows()[0]["sees"] == "4 B of 4 B"
+    assert "<svg" in found._repr_html_()
 
 
 def test_a_parameter_is_looked_at_without_touching_its_graph():

@@ -101,8 +101,10 @@ def shown_indices(view: StorageView) -> list[tuple[int, ...]]:
 def _axes(view: StorageView) -> list[Shown]:
     """Per dimension what is drawn: beyond four dimensions only index 0 of the outer ones."""
     limits = [BLOCKS_SHOWN, BLOCKS_SHOWN, ROWS_SHOWN, COLUMNS_SHOWN]
-    from_last = [limits[-k] if k <= 4 else 0 for k in range(view.ndim, 0, -1)]
-    return [clip(n, limit) if limit else [0] for n, limit in zip(view.shape, from_last, strict=True)]
+    outer = max(0, view.ndim - 4)
+    axes: list[Shown] = [[0] if n else [] for n in view.shape[:outer]]
+    inner = zip(view.shape[outer:], limits[outer - view.ndim :], strict=True) if view.ndim else ()
+    return axes + [clip(n, limit) for n, limit in inner]
 
 
 def tensor_grid(

@@ -55,7 +55,7 @@ class StrideExplorer(GlassboxWidget):
         tensor = _default() if t is None else t
         base = view_of(tensor, name, values=MAX_CELLS)
         _refuse_large(base)
-        self._tensor = tensor.detach()
+        self._tensor = _restrideable(tensor, name)
         self._base_view = base
         ops = _measured(self._tensor, name, base)
         first = ops[0]
@@ -199,6 +199,16 @@ def _refuse_large(view: StorageView) -> None:
         raise ValueError(
             f"StrideExplorer: {view.name} has shape {view.shape}; it shows sizes from 1 to {MAX_SIZE}."
         )
+
+
+def _restrideable(t: Any, name: str) -> Any:
+    """The tensor outside of autograd; TypeError for a kind that as_strided does not know."""
+    try:
+        t.detach().as_strided(tuple(t.shape), tuple(t.stride()), t.storage_offset())
+    except (RuntimeError, NotImplementedError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise TypeError(f"StrideExplorer: {name} cannot get other strides ({reason}).") from None
+    return t.detach()
 
 
 def _default() -> Any:

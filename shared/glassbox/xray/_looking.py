@@ -36,12 +36,33 @@ def require_tensor(obj: Any, where: str) -> None:
         raise TypeError(
             f"{where}: {type(obj).__name__} is not a tensor; pass a torch.Tensor or a glassbox.mini tensor."
         )
+    kind = internals.unusual_kind(obj) if is_torch(obj) else ""
+    if kind:
+        raise TypeError(f"{where}: {kind}; pass a plain strided tensor.")
     try:
-        obj.untyped_storage()
-    except (NotImplementedError, RuntimeError) as error:
+        metadata(obj)
+    except Exception as error:
         raise TypeError(
-            f"{where}: this tensor has no storage to look at ({error}); pass a strided one."
+            f"{where}: this tensor has no storage to look at ({in_short(error)}); pass a plain strided one."
         ) from None
+
+
+def in_short(error: Exception) -> str:
+    """The first line of torch's message, which may go on for a page."""
+    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return line if len(line) <= 120 else line[:117] + "..."
+
+
+def metadata(tensor: Any) -> tuple[Any, ...]:
+    """Shape, stride, offset, dtype, itemsize and the storage's bytes; raises whatever torch raises."""
+    return (
+        tuple(int(n) for n in tensor.shape),
+        tuple(int(s) for s in tensor.stride()),
+        int(tensor.storage_offset()),
+        str(tensor.dtype),
+        int(tensor.element_size()),
+        int(tensor.untyped_storage().nbytes()),
+    )
 
 
 def identity(tensor: Any) -> int:
@@ -67,15 +88,14 @@ def view_of(tensor: Any, name: str = "x", values: int = VALUES_SHOWN) -> Storage
     Works for torch and mini tensors and keeps no reference to them. TypeError for anything without a storage.
     """
     require_tensor(tensor, "view_of")
-    storage = tensor.untyped_storage()
-    nbytes, itemsize = int(storage.nbytes()), int(tensor.element_size())
+    shape, stride, offset, dtype, itemsize, nbytes = metadata(tensor)
     shown = nbytes // itemsize <= values and has_data(tensor)
     return StorageView(
         name,
-        tuple(tensor.shape),
-        tuple(tensor.stride()),
-        int(tensor.storage_offset()),
-        dtype=str(tensor.dtype).rsplit(".", 1)[-1],
+        shape,
+        stride,
+        offset,
+        dtype=dtype.rsplit(".", 1)[-1],
         itemsize=itemsize,
         device=str(tensor.device),
         storage=identity(tensor),
@@ -83,8 +103,16 @@ def view_of(tensor: Any, name: str = "x", values: int = VALUES_SHOWN) -> Storage
         data_ptr=data_ptr(tensor),
         version=internals.version_of(tensor),
         base=internals.is_view(tensor),
-        values=tuple(whole_storage(tensor).tolist()) if shown else None,
+        values=_elements(tensor) if shown else None,
     )
+
+
+def _elements(tensor: Any) -> tuple[Any, ...] | None:
+    """The storage's elements; None where torch has no way to list them (quantized, zero tensors)."""
+    try:
+        return tuple(whole_storage(tensor).tolist())
+    except (RuntimeError, NotImplementedError):
+        return None
 
 
 def whole_storage(tensor: Any) -> Any:

@@ -55,6 +55,18 @@ def is_fake(tensor: Any) -> bool:
         raise _missing("torch._subclasses.fake_tensor.FakeTensor") from None
 
 
+def unusual_kind(tensor: Any) -> str:
+    """What is special about a torch tensor that has no strides over one storage; "" for one that has."""
+    from torch.nn.parameter import is_lazy
+
+    if is_lazy(tensor):
+        return "an uninitialized parameter has no shape yet"
+    if tensor.is_nested:
+        return "a nested tensor holds tensors of several shapes, not one"
+    layout = str(tensor.layout)
+    return "" if layout == "torch.strided" else f"a {layout} tensor has no storage to look at"
+
+
 def version_of(tensor: Any) -> int | None:
     """The version counter; None for an inference tensor, which has none."""
     try:

@@ -5,16 +5,21 @@ PyTorch's own answer stands in the schemas of native_functions.yaml (`Tensor(a)`
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..records import Rows, Table
+from ..records import Rows, Table, human_bytes
 from . import _torch_internals as internals
-from ._looking import identity, is_torch, require_tensor, whole_storage
+from ._looking import data_ptr, has_data, identity, in_short, is_torch, require_tensor, whole_storage
 
 Op = tuple[str, Callable[[Any], Any]]
+
+LARGEST_COPY = 100_000_000
+# bytes per element of the widest dtype that an op converts to
+_WIDEST = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,8 @@ def aliases(t: Any = None) -> AliasTable:
     t   a torch or mini tensor with at least one dimension; the default is torch.arange(12.) as (3, 4). It is
         not touched: the ops run on a twin of the same layout over a storage of its own.
 
-    TypeError for anything else, ValueError for a 0-d tensor.
+    TypeError for anything else and for a tensor that cannot be copied, ValueError for a 0-d tensor and for
+    one that would need more than 100 MB per copy.
     """
     if t is None:
         import torch
@@ -81,11 +87,27 @@ def aliases(t: Any = None) -> AliasTable:
     require_tensor(t, "aliases")
     if len(t.shape) == 0:
         raise ValueError("aliases: a 0-d tensor has no rows to slice; pass one with at least one dimension.")
-    lines = tuple(_measure(expression, op, _twin(t)) for expression, op in _ops(t))
+    _refuse_large(t)
+    try:
+        lines = tuple(_measure(expression, op, _twin(t)) for expression, op in _ops(t))
+    except (RuntimeError, NotImplementedError) as error:
+        raise TypeError(
+            f"aliases: this tensor cannot be copied ({in_short(error)}); pass a plain strided one."
+        ) from None
     contiguous = "contiguous" if t.is_contiguous() else "not contiguous"
     return AliasTable(
         f"x: shape {tuple(t.shape)}, stride {tuple(t.stride())}, {t.dtype}, {contiguous}", lines
     )
+
+
+def _refuse_large(t: Any) -> None:
+    """ValueError before a copy of what only looks small in memory, such as zeros(1).expand(2**40)."""
+    needed = max(int(t.untyped_storage().nbytes()), _WIDEST * math.prod(t.shape))
+    if needed > LARGEST_COPY and has_data(t):
+        raise ValueError(
+            f"aliases: shape {tuple(t.shape)} would take {human_bytes(needed)} for each op that copies; pass "
+            f"a smaller tensor of the same layout, which gives the same table."
+        )
 
 
 def _ops(t: Any) -> list[Op]:
@@ -148,12 +170,13 @@ def _measure(expression: str, op: Callable[[Any], Any], x: Any) -> Alias:
     except Exception as error:
         return Alias(expression, error=type(error).__name__)
     before = internals.version_of(result)
-    x.copy_(x.clone())
+    # of itself, since another tensor cannot be copied where several elements share a cell
+    x.copy_(x)
     return Alias(
         expression,
         itself=result is x,
         same_storage=identity(result) == identity(x),
-        same_data_ptr=result.data_ptr() == x.data_ptr() != 0,
+        same_data_ptr=data_ptr(result) == data_ptr(x) != 0,
         shape=tuple(result.shape),
         stride=tuple(result.stride()),
         offset=int(result.storage_offset()),

@@ -7,11 +7,12 @@ still seen.
 from __future__ import annotations
 
 import gc
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from ..records import Rows, Table, human_bytes
-from ._looking import has_data, identity, is_tensor_type
+from ._looking import has_data, identity, is_tensor_type, metadata
 from ._places import Scope, is_held, places, running_scopes
 from ._torch_internals import base_of
 
@@ -98,9 +99,11 @@ def leaks(min_ratio: float = 4.0, min_bytes: int = 100_000) -> LeakReport:
 
     Tensors are found through Python's garbage collector. One that lives only as the `_base` of a view does
     not count as seeing anything; what only C++ holds (autograd's saved values) is not looked at. Places are
-    searched for in variables of running functions, in modules, attributes and containers. ValueError for a
-    ratio below 1.
+    searched for in variables of running functions, in modules, attributes and containers. TypeError for what
+    is no number, ValueError for a ratio below 1 and for numbers that are not finite or negative.
     """
+    for name, value in (("min_ratio", min_ratio), ("min_bytes", min_bytes)):
+        _require_number(name, value)
     if min_ratio < 1:
         raise ValueError(
             f"leaks: min_ratio is {min_ratio}, but a storage is never smaller than its view; use 1 or more."
@@ -127,6 +130,13 @@ def leaks(min_ratio: float = 4.0, min_bytes: int = 100_000) -> LeakReport:
     return LeakReport(tuple(found))
 
 
+def _require_number(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"leaks: {name} is a {type(value).__name__}; give a number such as 4.")
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(f"leaks: {name} is {value}; give a finite number that is not negative.")
+
+
 def _live_by_storage() -> dict[int, list[Any]]:
     kinds: dict[type, bool] = {}
     groups: dict[int, list[Any]] = {}
@@ -149,9 +159,10 @@ def _held(tensors: list[Any], scopes: list[Scope], groups: dict[int, list[Any]])
 
 
 def _looked_at(tensor: Any) -> bool:
+    """Whether the tensor has bytes to lose; those without a storage or a shape say so in many ways."""
     try:
-        return bool(tensor.untyped_storage().nbytes()) and has_data(tensor)
-    except (NotImplementedError, RuntimeError, AttributeError):
+        return metadata(tensor)[-1] > 0 and has_data(tensor)
+    except Exception:
         return False
 
 

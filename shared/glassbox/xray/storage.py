@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from ..draw import Svg, tensor_over_storage, views_over_storage
 from ..records import Rows, StorageView, Table, html_table, human_bytes
+from ._coverage import Coverage
 from ._looking import is_torch, require_tensor, view_of
 from ._names import argument_names
 from ._torch_internals import storage_use_count
 
-_LISTED = 50_000
+# more tensors over one storage are listed, but neither compared with each other nor drawn
+COMPARED = 20
+DRAWN = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +25,8 @@ class StorageMap(Table):
     """Several tensors, grouped by the storage that they lie over; made by `storage_map`.
 
     `views` are in the order asked for. `groups()` gives them storage by storage, `shared_bytes(a, b)` what
-    two of them (by name) both see, `rows()` one line per tensor. In a notebook each storage is drawn.
+    two of them (by name) both see, `rows()` one line per tensor, which says what it shares with the others
+    where at most 20 lie over the storage. In a notebook the first 12 storages are drawn.
     """
 
     views: tuple[StorageView, ...]
@@ -47,14 +53,14 @@ class StorageMap(Table):
 
     def shared_bytes(self, a: str, b: str) -> int:
         """How many bytes of storage the two tensors of these names both see; 0 if their storages differ."""
-        return _shared(self[a], self[b])
+        return Coverage(self[a]).shared(Coverage(self[b]))
 
     def rows(self) -> Rows:
         labels = {group[0].storage: f"S{k}" for k, group in enumerate(self.groups())}
+        shares = self._shares()
         result: Rows = []
         for view in self.views:
             low, high = view.span()
-            shares = {v.name: _shared(view, v) for v in self.views if v is not view}
             result.append(
                 {
                     "tensor": view.name,
@@ -65,25 +71,61 @@ class StorageMap(Table):
                     "dtype": view.dtype,
                     "device": view.device,
                     "bytes": f"{low * view.itemsize}..{high * view.itemsize}" if view.numel else "none",
-                    "sees": f"{human_bytes(_seen(view))} of {human_bytes(view.nbytes)}",
-                    "shares": ", ".join(f"{human_bytes(n)} with {v}" for v, n in shares.items() if n) or "-",
+                    "sees": f"{human_bytes(Coverage(view).seen())} of {human_bytes(view.nbytes)}",
+                    "shares": shares[view.name],
                 }
             )
         return result
 
+    def _shares(self) -> dict[str, str]:
+        """Per tensor, in words, what it shares with the others over its storage."""
+        words: dict[str, str] = {}
+        for group in self.groups():
+            if len(group) > COMPARED:
+                words |= {view.name: f"not compared with {len(group) - 1:,} others" for view in group}
+                continue
+            covers = [Coverage(view) for view in group]
+            found: dict[str, list[str]] = {view.name: [] for view in group}
+            for k, j in itertools.product(range(len(group)), repeat=2):
+                if k < j and (n := covers[k].shared(covers[j])):
+                    found[group[k].name].append(f"{human_bytes(n)} with {group[j].name}")
+                    found[group[j].name].append(f"{human_bytes(n)} with {group[k].name}")
+            words |= {name: ", ".join(parts) or "-" for name, parts in found.items()}
+        return words
+
     def caption(self) -> str:
         tensors, storages = len(self.views), len(self.groups())
-        return f"{tensors} tensor{'s' * (tensors != 1)} over {storages} storage{'s' * (storages != 1)}"
+        counts = f"{tensors:,} tensor{'s' * (tensors != 1)} over {storages:,} storage{'s' * (storages != 1)}"
+        if max(map(len, self.groups())) <= COMPARED:
+            return counts
+        return f"{counts}; more than {COMPARED} over one are not compared: ask shared_bytes(a, b)"
 
     def figures(self) -> list[Svg]:
-        """One figure per storage, in the order of `groups()`; each has `save(path)`."""
-        return [
-            tensor_over_storage(group[0]) if len(group) == 1 else views_over_storage(group)
-            for group in self.groups()
-        ]
+        """One figure per storage, in the order of `groups()`; each has `save(path)`.
+
+        Of many tensors over one storage the first 12 are drawn, and the figure's title says so.
+        """
+        return [_figure(group) for group in self.groups()]
 
     def _repr_html_(self) -> str:
-        return html_table(self.rows(), self.caption()) + "".join(f._repr_html_() for f in self.figures())
+        groups = self.groups()
+        parts = [html_table(self.rows(), self.caption())]
+        for k, group in enumerate(groups[:DRAWN]):
+            if len(group) > DRAWN:
+                parts.append(f"<p>Drawn: the first {DRAWN} of the {len(group):,} tensors over S{k}.</p>")
+            parts.append(_figure(group)._repr_html_())
+        if len(groups) > DRAWN:
+            parts.append(f"<p>{len(groups) - DRAWN:,} more storages are not drawn.</p>")
+        return "".join(parts)
+
+
+def _figure(group: tuple[StorageView, ...]) -> Svg:
+    if len(group) == 1:
+        return tensor_over_storage(group[0])
+    if len(group) <= DRAWN:
+        return views_over_storage(group)
+    title = f"the first {DRAWN} of {len(group):,} tensors over one storage"
+    return views_over_storage(group[:DRAWN], title=title)
 
 
 def storage_map(*tensors: Any, **named: Any) -> StorageMap:
@@ -98,8 +140,8 @@ def storage_map(*tensors: Any, **named: Any) -> StorageMap:
     if not pairs:
         raise ValueError("storage_map: there is nothing to map; pass at least one tensor.")
     names = [n for n, _ in pairs]
-    if len(set(names)) < len(names):
-        twice = next(n for n in names if names.count(n) > 1)
+    twice = next((n for n, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
         raise ValueError(f"storage_map: the name {twice!r} is used twice; give the tensors different names.")
     for name, tensor in pairs:
         require_tensor(tensor, f"storage_map, {name}")
@@ -116,60 +158,3 @@ def use_count(tensor: Any) -> int:
     require_tensor(tensor, "use_count")
     storage = tensor.untyped_storage()
     return storage_use_count(storage) if is_torch(tensor) else int(storage.use_count())
-
-
-def _byte_set(view: StorageView) -> frozenset[int]:
-    size = view.itemsize
-    return frozenset(p * size + k for p in set(view.cells()) for k in range(size))
-
-
-def _is_interval(view: StorageView) -> bool:
-    """No holes and no repeats: the elements fill their span."""
-    low, high = view.span()
-    dims = sorted((s, n) for n, s in zip(view.shape, view.stride, strict=True) if n > 1)
-    expected = 1
-    for stride, size in dims:
-        if stride != expected:
-            return False
-        expected *= size
-    return high - low == view.numel
-
-
-def _seen(view: StorageView) -> int:
-    """Distinct bytes that a view reads."""
-    if view.numel == 0:
-        return 0
-    if _is_interval(view):
-        return view.tensor_nbytes
-    # without stride 0 only odd as_strided layouts overlap, and for those the cells are listed
-    core = _without_repeats(view)
-    return len(set(core.cells())) * core.itemsize if core.numel <= _LISTED else core.tensor_nbytes
-
-
-def _shared(a: StorageView, b: StorageView) -> int:
-    if a.storage != b.storage or not a.numel or not b.numel:
-        return 0
-    a, b = sorted((_without_repeats(a), _without_repeats(b)), key=lambda v: v.numel)
-    if _is_interval(a) and _is_interval(b):
-        low = max(a.span()[0] * a.itemsize, b.span()[0] * b.itemsize)
-        high = min(a.span()[1] * a.itemsize, b.span()[1] * b.itemsize)
-        return max(0, high - low)
-    if a.numel <= _LISTED and b.numel <= _LISTED:
-        return len(_byte_set(a) & _byte_set(b))
-    if a.numel <= _LISTED:
-        return sum(b.touches(byte // b.itemsize) for byte in _byte_set(a))
-    return min(a.tensor_nbytes, b.tensor_nbytes)
-
-
-def _without_repeats(view: StorageView) -> StorageView:
-    """The same cells with every stride-0 dimension cut to one."""
-    shape = tuple(1 if s == 0 and n else n for n, s in zip(view.shape, view.stride, strict=True))
-    return StorageView.of_layout(
-        view.name,
-        shape,
-        view.stride,
-        view.offset,
-        size=view.size,
-        storage=view.storage,
-        itemsize=view.itemsize,
-    )

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from os.path import relpath
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,13 @@ KEEPSAKES = (
 )
 
 
+# not strftime's, which speaks the language that the system is set to
+_MONTHS = [
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+]
+
+
 def course_root(start: Path | None = None) -> Path:
     """The folder of this course: the nearest from `start` (the current folder) upwards with a course.py.
 
@@ -62,7 +70,8 @@ def course_root(start: Path | None = None) -> Path:
 class LabResult:
     """How one lab stands: `score` and `max_score` in points, both None where it has not been graded.
 
-    `problem` is a sentence about a results file that cannot be read, else "".
+    `time` is the moment of grading in ISO form; `problem` is a sentence about a results file that cannot be
+    read, else "".
     """
 
     lab: str
@@ -106,7 +115,7 @@ class Progress(Table):
 
     def rows(self) -> Rows:
         return [
-            {"lab": r.lab, "graded": r.state, "written answer": r.written, "when": r.time}
+            {"lab": r.lab, "graded": r.state, "written answer": r.written, "when": in_words(r.time)}
             for r in self.results
         ]
 
@@ -134,6 +143,17 @@ def _result(section: Section, path: Path) -> LabResult:
     except (ValueError, KeyError, TypeError, OSError):
         problem = f"results/{path.name} cannot be read: grade the lab again"
         return LabResult(section.lab, section.branch, problem=problem)
+
+
+def in_words(time: str) -> str:
+    """A moment in ISO form as "30 November 2026, 09:11", on this machine's clock; any other text as it is."""
+    try:
+        moment = datetime.fromisoformat(time)
+    except ValueError:
+        return time
+    if moment.tzinfo is not None:
+        moment = moment.astimezone()
+    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}, {moment:%H:%M}"
 
 
 def _points(value: Any) -> float:

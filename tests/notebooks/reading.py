@@ -41,6 +41,11 @@ def prose(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "markdown"]
 
 
+def answers(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    """Cells that hold the answer to a puzzle which the reader is to solve first."""
+    return [cell for cell in code(notebook) if cell.id.endswith("-answer")]
+
+
 def lines_of_code(source: str) -> int:
     return sum(1 for line in source.splitlines() if line.strip())
 

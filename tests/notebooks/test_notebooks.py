@@ -13,6 +13,7 @@ import pytest
 from reading import (
     NOTEBOOKS,
     ROOT,
+    answers,
     asserts,
     cannot_fail,
     code,
@@ -47,8 +48,8 @@ def test_it_holds_nothing_of_a_machine(notebook: Notebook) -> None:
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
     }
-    asking = {p.cell for p in predictions(notebook)}
-    assert [cell.id for cell in notebook.cells if cell.metadata and cell.id not in asking] == []
+    folded = {p.cell for p in predictions(notebook)} | {cell.id for cell in answers(notebook)}
+    assert [cell.id for cell in notebook.cells if cell.metadata and cell.id not in folded] == []
 
 
 def test_a_cell_that_asks_is_folded_and_does_nothing_else(notebook: Notebook) -> None:
@@ -59,6 +60,18 @@ def test_a_cell_that_asks_is_folded_and_does_nothing_else(notebook: Notebook) ->
             assert len(ast.parse(cell.source).body) == 1 and cell.source.startswith("predict("), cell.id
             # a folded cell still shows its first line
             assert "because" not in cell.source.splitlines()[0], cell.id
+
+
+def test_a_cell_that_answers_a_puzzle_is_folded_and_says_what_it_holds(notebook: Notebook) -> None:
+    for cell in answers(notebook):
+        assert cell.metadata == {"jupyter": {"source_hidden": True}}, cell.id
+        assert re.match("# the answer to .*\n", cell.source), cell.id
+
+
+def test_a_puzzle_is_announced_with_the_place_of_its_answer(notebook: Notebook) -> None:
+    puzzles = [cell.source for cell in prose(notebook) if re.search("puzzle", cell.source, re.IGNORECASE)]
+    assert len(puzzles) == len(answers(notebook))
+    assert [p for p in puzzles if "folded cell" not in p] == []
 
 
 def test_it_holds_no_outputs_and_no_counts(notebook: Notebook) -> None:
@@ -162,21 +175,21 @@ def test_what_it_shows_survives_a_static_export(executed: Notebook) -> None:
 
 
 def test_each_prediction_can_be_evaluated_where_it_stands(notebook: Notebook, executed: Notebook) -> None:
-    asked, answers = predictions(notebook), _answers(executed)
-    assert sorted(answers) == list(range(len(asked)))
-    broken = [(asked[k].cell, a) for k, a in answers.items() if a["raised"] in ("NameError", "SyntaxError")]
+    asked, given = predictions(notebook), _answers(executed)
+    assert sorted(given) == list(range(len(asked)))
+    broken = [(asked[k].cell, a) for k, a in given.items() if a["raised"] in ("NameError", "SyntaxError")]
     assert broken == []
 
 
 def test_each_prediction_with_choices_has_one_right_choice(notebook: Notebook, executed: Notebook) -> None:
-    asked, answers = predictions(notebook), _answers(executed)
-    odd = [(p.cell, answers[k]) for k, p in enumerate(asked) if p.choices and len(answers[k]["right"]) != 1]
+    asked, given = predictions(notebook), _answers(executed)
+    odd = [(p.cell, given[k]) for k, p in enumerate(asked) if p.choices and len(given[k]["right"]) != 1]
     assert odd == []
 
 
 def test_a_prediction_without_choices_gives_a_value(notebook: Notebook, executed: Notebook) -> None:
-    asked, answers = predictions(notebook), _answers(executed)
-    assert [(p.cell, answers[k]) for k, p in enumerate(asked) if not p.choices and answers[k]["raised"]] == []
+    asked, given = predictions(notebook), _answers(executed)
+    assert [(p.cell, given[k]) for k, p in enumerate(asked) if not p.choices and given[k]["raised"]] == []
 
 
 def _answers(executed: Notebook) -> dict[int, dict[str, object]]:

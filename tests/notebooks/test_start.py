@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,27 @@ def test_a_graded_lab_tells_its_points_and_fills_its_branch(course: Path) -> Non
     assert progress["lab1_storage"].state == "72.5 of 100 points"
     assert progress.branches() == {"storage": 0.725}
     assert progress.rows()[0]["written answer"] == "written, marked by hand"
-    assert "2026-01-02" in str(progress) and "72.5 of 100" in progress._repr_html_()
+    assert "2 January 2026, 10:00" in str(progress) and "72.5 of 100" in progress._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("time", "words"),
+    [
+        ("2026-11-30T09:11:20", "30 November 2026, 09:11"),
+        ("2026-01-02 10:00", "2 January 2026, 10:00"),
+        ("yesterday", "yesterday"),
+        ("", ""),
+    ],
+)
+def test_when_a_lab_was_graded_is_told_in_words(course: Path, time: str, words: str) -> None:
+    grade(course, RESULT | {"time": time})
+    assert start.progress(course).rows()[0]["when"] == words
+
+
+def test_when_is_told_by_the_clock_here() -> None:
+    there = datetime(2026, 11, 30, 9, 11, tzinfo=timezone(timedelta(hours=-7)))
+    here = there.astimezone().replace(tzinfo=None)
+    assert start.in_words(there.isoformat()) == start.in_words(here.isoformat())
 
 
 @pytest.mark.parametrize(

@@ -202,6 +202,7 @@ def test_an_exit_is_an_answer_and_ends_nothing(source, monkeypatch):
     question = predict(source, ns={"exit": stops, "quit": stops})
     assert question.commit("SystemExit")
     assert question.raised
+    assert question.answer.startswith("SystemExit") and "None" not in question.answer
 
 
 def test_an_exception_without_a_message_of_its_own_is_still_an_answer():

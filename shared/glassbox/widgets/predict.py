@@ -242,7 +242,7 @@ def _in_a_line(error: BaseException) -> str:
     """An exception's type and the first line of its message."""
     name = type(error).__name__
     try:
-        message = str(error).strip().split("\n")[0]
+        message = "" if error.args == (None,) else str(error).strip().split("\n")[0]
     except Exception:
         message = ""
     return f"{name}: {message}" if message else name

@@ -6,6 +6,8 @@ import html
 import json
 from pathlib import Path
 
+from glassbox.start import in_words
+
 from .grading import Grade
 
 STYLE = """
@@ -65,7 +67,7 @@ def page(grade: Grade) -> str:
         f"{'answered' if item.answered else 'no answer yet'}.</p>"
         for item in grade.written
     )
-    when = grade.time.replace("T", " ").replace("+00:00", " UTC")
+    when = in_words(grade.time)
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(grade.lab)}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>'

@@ -111,12 +111,14 @@ def test_the_sentence_names_what_was_used():
         function(3)
 
 
-def test_a_package_that_was_not_loaded_before_is_absent_too():
-    assert "colorsys" not in sys.modules
-    function = _written("def f(n):\n    import colorsys\n    return colorsys.rgb_to_hsv(n, n, n)")
-    with unplugged(function, ("colorsys",)):
+def test_a_package_that_was_not_loaded_before_is_absent_too(tmp_path, monkeypatch):
+    (tmp_path / "never_loaded.py").write_text("def answer(n):\n    return n\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    function = _written("def f(n):\n    import never_loaded\n    return never_loaded.answer(n)")
+    with unplugged(function, ("never_loaded",)):
         assert answering.answer(function, (1,))["raised"] == "UnpluggedError"
-    assert "colorsys" not in sys.modules
+    assert "never_loaded" not in sys.modules
+    assert answering.answer(function, (1,)) == {"value": 1}
 
 
 def test_what_was_imported_meanwhile_and_took_stand_ins_in_is_imported_anew(tmp_path, monkeypatch):

@@ -64,7 +64,7 @@ def grade(options: argparse.Namespace) -> int:
     labs.require(options.lab)
     from . import grading, pages
 
-    where = Path(options.notebook) if options.notebook else labs.LABS / options.lab / f"{options.lab}.ipynb"
+    where = grading.locate(options.lab, options.notebook)
     print(f"Grading {where} ...", file=sys.stderr, flush=True)
     outcome = grading.grade(options.lab, options.notebook, seed=options.seed)
     print(pages.table(outcome))

@@ -19,8 +19,6 @@ from . import labs
 from .settings import configure
 
 HAND_OUT_ONLY = {"ClearSolutions", "ClearMarkScheme"}
-
-
 MODULE_BYTES = 1_000_000
 
 

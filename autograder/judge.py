@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from glassbox.tasks.compare import PropertyResult, compare, points
+from glassbox.tasks.compare import PropertyResult, compare, points, unwritten
 from glassbox.tasks.model import Case, Task, cases
 from glassbox.tasks.plain import NotPlainError, received, writable
 
@@ -153,16 +153,10 @@ def judge(asked: Sheet, attempt: str, problem: str = "", printed: str = "") -> R
     won = points(asked.task, results)
     note = problem if won < asked.task.points else ""
     answered = any(given is not None for given in answers)
-    if answers and all(given is not None and _unwritten(given) for given in answers):
+    if unwritten(answers):
         note, answered = "not written yet", False
     elif any(len(sets) > 1 for sets in asked.received.values()):
         note = "several answer sets came for one group; it counts as unanswered"
     elif not note and not answered:
         note = "no answers came from this cell"
     return Report(asked.task, attempt, won, results, note, printed[:4000], answered)
-
-
-def _unwritten(answers: Sequence[Any]) -> bool:
-    return bool(answers) and all(
-        isinstance(answer, dict) and answer.get("raised") == "NotImplementedError" for answer in answers
-    )

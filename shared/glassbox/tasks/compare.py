@@ -81,6 +81,14 @@ def right(task: Task, case: Case, truth: Answer, answer: Any) -> bool:
         return False
 
 
+def unwritten(answers: Sequence[Sequence[Any] | None]) -> bool:
+    """True where every property was answered, and every answer is that the function is not written yet."""
+    return bool(answers) and all(
+        given and all(isinstance(one, dict) and one.get("raised") == "NotImplementedError" for one in given)
+        for given in answers
+    )
+
+
 def compare(
     task: Task, drawn: Sequence[Sequence[Case]], answers: Sequence[Sequence[Any] | None]
 ) -> tuple[PropertyResult, ...]:

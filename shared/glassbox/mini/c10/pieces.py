@@ -70,11 +70,6 @@ def cached(function: F) -> F:
     return wrapped  # type: ignore[return-value]
 
 
-def on_swap(forget: Callable[[], None]) -> None:
-    """Call `forget()` whenever a piece is swapped; for caches that are no lru_cache."""
-    _caches.append(forget)
-
-
 def pieces() -> dict[str, str]:
     """Every piece that can be replaced: name -> one line saying what it does."""
     return {name: found.doc for name, found in _registry.items()}

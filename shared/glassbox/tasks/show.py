@@ -12,10 +12,18 @@ from .compare import Answer, Failure, PropertyResult
 from .model import Task
 from .plain import freeze, show
 
-STYLE = "border-collapse:collapse;margin:.4em 0"
 DRAWN = 400
 """Layouts of more cells, or of more than four dimensions, are told, not drawn."""
-CELL = "text-align:left;vertical-align:top;padding:.25em .8em .25em 0"
+# Looks stand in the elements, since nbgrader's and Jupyter's pages bring style sheets of their own. A page of
+# ours sets the colours by its theme; elsewhere the fallbacks are readable on light and on dark.
+GOOD = "var(--gb-good,#2e8b57)"
+BAD = "var(--gb-bad-line,#d1472f)"
+STYLE = "border-collapse:collapse;border:none;margin:.4em 0"
+PLAIN = "border:none;background:none;vertical-align:top"
+CELL = f"{PLAIN};text-align:left;padding:.25em .9em .25em 0;white-space:normal"
+NUMBER = f"{PLAIN};text-align:right;padding:.25em 0;white-space:nowrap;font-variant-numeric:tabular-nums"
+SOFT = "opacity:.72;font-size:.9em"
+VALUE = "white-space:pre-wrap;overflow-wrap:anywhere"
 
 
 def in_words(answer: Answer) -> str:
@@ -70,11 +78,12 @@ def as_html(task: Task, results: Sequence[PropertyResult], heading: str) -> str:
     """
     rows = "".join(_row(result) for result in results)
     failed = [result for result in results if result.simplest is not None]
-    head = "".join(
-        f'<th style="{CELL}">{name}</th>' for name in ("", "what was checked", "cases right", "why")
+    head = (
+        f'<th style="{CELL}"></th><th style="{CELL}">what was checked</th>'
+        f'<th style="{NUMBER}">cases right</th>'
     )
     table = f'<table style="{STYLE}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
-    parts = [f"<p><strong>{html.escape(heading)}</strong></p>", table]
+    parts = [f'<p class="glassbox-heading"><strong>{html.escape(heading)}</strong></p>', table]
     if failed:
         pictures = [_picture(task, result.simplest) for result in failed if result.simplest]
         # One drawing is enough to see what is meant, and a page of them is slow to read.
@@ -82,19 +91,22 @@ def as_html(task: Task, results: Sequence[PropertyResult], heading: str) -> str:
         for place, result in enumerate(failed):
             call = call_text(task, result.simplest.case) if result.simplest else ""
             parts.append(_failure(result, call, pictures[place] if place == drawn else ""))
-        parts.append(f"<p>To read again: {html.escape(task.read)}</p>")
+        parts.append(f"<p><strong>To read again:</strong> {html.escape(task.read)}</p>")
     return f'<div class="glassbox-report">{"".join(parts)}</div>'
 
 
 def _row(result: PropertyResult) -> str:
-    mark = "✓" if result.won else "✗"
-    cells = (
-        mark,
-        html.escape(result.prop.name),
-        f"{result.cases - result.wrong} of {result.cases}",
-        html.escape(result.prop.why),
+    right = f"{result.cases - result.wrong} of {result.cases}"
+    return (
+        f'<tr style="background:none"><td style="{CELL}">{_mark(result.won)}</td>'
+        f'<td style="{CELL}">{html.escape(result.prop.name)}'
+        f'<div style="{SOFT}">{html.escape(result.prop.why)}</div></td>'
+        f'<td style="{NUMBER}">{right}</td></tr>'
     )
-    return "<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells) + "</tr>"
+
+
+def _mark(won: bool) -> str:
+    return f'<span style="color:{GOOD if won else BAD};font-weight:bold">{"✓" if won else "✗"}</span>'
 
 
 def _failure(result: PropertyResult, call: str, picture: str) -> str:
@@ -102,13 +114,20 @@ def _failure(result: PropertyResult, call: str, picture: str) -> str:
     assert failure is not None
     lines = [("tried", call), ("expected", wanted(failure.expected)), ("yours", in_words(failure.yours))]
     table = "".join(
-        f'<tr><th style="{CELL}">{name}</th><td style="{CELL}"><code>{html.escape(text)}</code></td></tr>'
+        f'<tr style="background:none"><td style="{CELL}"><span style="{SOFT}">{name}</span></td>'
+        f'<td style="{CELL}"><code style="{VALUE}">{html.escape(text)}</code></td></tr>'
         for name, text in lines
     )
-    slip = f" Likely slip: {html.escape(result.prop.slip)}" if result.slipped else ""
+    figure = f'<div style="overflow-x:auto">{picture}</div>' if picture else ""
+    slip = (
+        f'<p style="margin:.4em 0"><strong>Likely slip:</strong> {html.escape(result.prop.slip)}</p>'
+        if result.slipped
+        else ""
+    )
     return (
-        f"<p>✗ {html.escape(result.prop.name)}.{slip}</p>"
-        f'<table style="{STYLE}"><tbody>{table}</tbody></table>{picture}'
+        f'<div style="border-left:3px solid {BAD};padding:.1em 0 .1em 1em;margin:1em 0">'
+        f'<p style="margin:.2em 0">{_mark(False)} <strong>{html.escape(result.prop.name)}</strong></p>'
+        f'<table style="{STYLE}"><tbody>{table}</tbody></table>{figure}{slip}</div>'
     )
 
 

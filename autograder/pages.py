@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import html
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import nbformat
 
 from glassbox.start import in_words
+from glassbox.tasks import catalogue
+from glassbox.tasks.plain import writable
 
-from .grading import Grade
+from . import labs, prose
+from .grading import Grade, TaskGrade
+from .look import STYLE
 
-STYLE = """
-:root { color-scheme: light dark; --line: #8885; --accent: #d97706; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; }
-table { border-collapse: collapse; }
-th, td { text-align: left; vertical-align: top; padding: .25rem .9rem .25rem 0; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
-code { font-family: ui-monospace, monospace; }
-.soft { opacity: .7; }
-nav td:nth-child(2) { white-space: nowrap; }
-section { margin-top: 2rem; border-top: 1px solid var(--line); padding-top: 1rem; }
-.score { font-size: 2rem; color: var(--accent); }
-"""
+UNWRITTEN = "not written yet"
 
 
 def table(grade: Grade) -> str:
@@ -54,30 +51,163 @@ def _lost(properties: tuple[dict[str, object], ...]) -> str:
 
 def page(grade: Grade) -> str:
     """The grade as one HTML page that needs nothing else."""
-    rows = "".join(
-        f"<tr><td>{'✓' if task.score == task.max_score else '✗' if not task.score else '◐'}</td>"
-        f'<td><a href="#{html.escape(task.id)}">{html.escape(task.title)}</a></td>'
-        f'<td class="number">{task.score:g}</td><td class="number">{task.max_score:g}</td>'
-        f'<td class="soft">{html.escape(task.note or _lost(task.properties))}</td></tr>'
-        for task in grade.tasks
-    )
-    sections = "".join(f'<section id="{html.escape(task.id)}">{task.html}</section>' for task in grade.tasks)
     written = "".join(
-        f"<p>Written answer, graded by hand and counted apart ({item.max_score:g} points): "
-        f"{'answered' if item.answered else 'no answer yet'}.</p>"
+        worth(
+            "Written answer", None, item.max_score, "read by a person" if item.answered else "no answer yet"
+        )
         for item in grade.written
     )
-    when = in_words(grade.time)
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(grade.lab)}</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>'
-        f"<h1>{html.escape(grade.lab)}</h1>"
-        f'<p><span class="score">{grade.score:g}</span> of {grade.max_score:g} points '
-        f'<span class="soft">· {html.escape(when)}</span></p>{written}'
-        "<nav><table><thead><tr><th></th><th>task</th><th>points</th><th>of</th><th></th></tr></thead>"
-        f"<tbody>{rows}</tbody></table></nav>"
-        f"{sections}</body></html>\n"
+    return document(
+        title(grade.lab),
+        f"graded here on {in_words(grade.time)}",
+        scores(worth("Automatic points", grade.score, grade.max_score), written),
+        standing(grade.tasks),
+        contents(grade.tasks),
+        *(section(task) for task in grade.tasks),
     )
+
+
+def document(heading: str, facts: str, *parts: str) -> str:
+    """A page with this heading, a line of facts below it, and the parts, which are HTML already."""
+    return writable(
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{html.escape(heading)}</title><style>{STYLE}</style></head><body>"
+        f'<header><h1>{html.escape(heading)}</h1><p class="soft">{html.escape(facts)}</p></header>'
+        f"<main>{''.join(parts)}</main></body></html>\n"
+    )
+
+
+def master(lab: str) -> Any:
+    """The notebook that `lab` is made from; None where this copy of the course has no such lab."""
+    path = labs.source(lab) / f"{lab}.ipynb"
+    return nbformat.read(path, as_version=4) if path.is_file() else None
+
+
+def title(lab: str) -> str:
+    """The lab's name in words, its notebook's heading; its plain name where there is none."""
+    notebook = master(lab)
+    for cell in notebook.cells if notebook else []:
+        found = re.match(r"# +(.+)", cell.source) if cell.cell_type == "markdown" else None
+        if found:
+            return found[1].strip()
+    return lab
+
+
+def scores(*worths: str) -> str:
+    """What was won, side by side; each part is made by `worth`."""
+    return f'<div class="scores">{"".join(worths)}</div>'
+
+
+def worth(name: str, score: float | None, most: float, remark: str = "") -> str:
+    """Points won of those there are, with a bar; without a score the remark stands in its place."""
+    share = 100 * min(max((score or 0) / most, 0), 1) if most else 0
+    won = "–" if score is None else f"{score:g}"
+    return (
+        f'<div class="worth"><div class="soft">{html.escape(name)}</div>'
+        f'<div><span class="won">{won}</span> of {most:g}</div>'
+        f'<div class="bar"><div style="width:{share:.0f}%"></div></div>'
+        f'<div class="soft">{html.escape(remark)}</div></div>'
+    )
+
+
+def standing(tasks: Sequence[TaskGrade]) -> str:
+    """One sentence: how many tasks are right, partly right, still to be written."""
+    right = sum(task.score >= task.max_score for task in tasks)
+    unwritten = sum(task.note == UNWRITTEN for task in tasks)
+    partly = sum(0 < task.score < task.max_score for task in tasks)
+    wrong = len(tasks) - right - unwritten - partly
+    if tasks and right == len(tasks):
+        return f"<p>All {len(tasks)} tasks are right, on cases that nobody had seen before.</p>"
+    counts = (
+        (right, "all right"),
+        (partly, "partly right"),
+        (wrong, "not right yet"),
+        (unwritten, UNWRITTEN),
+    )
+    told = ", ".join(f"{count} {words}" for count, words in counts if count)
+    return f"<p>Of {len(tasks)} tasks: {told}.</p>" if told else ""
+
+
+def contents(tasks: Sequence[TaskGrade], more: str = "") -> str:
+    """A table of the tasks with mark, points and what was lost, each linked to its section; `more` is rows
+    made by `entry`.
+    """
+    rows = "".join(
+        entry(
+            task.id, task.title, mark(task), task.score, task.max_score, task.note or _lost(task.properties)
+        )
+        for task in tasks
+    )
+    head = '<thead><tr><th></th><th>task</th><th class="number" colspan="2">points</th></tr></thead>'
+    return f'<nav><table class="contents">{head}<tbody>{rows}{more}</tbody></table></nav>'
+
+
+def entry(anchor: str, name: str, sign: str, score: float | None, most: float, remark: str) -> str:
+    """A row of the table of tasks."""
+    return (
+        f'<tr><td>{sign}</td><td><a href="#{html.escape(anchor)}">{html.escape(name)}</a>'
+        f'<div class="soft">{html.escape(remark)}</div></td>'
+        f'<td class="number">{"–" if score is None else f"{score:g}"}</td>'
+        f'<td class="number soft">of {most:g}</td></tr>'
+    )
+
+
+def mark(task: TaskGrade) -> str:
+    """How a task stands, as a sign."""
+    if task.score >= task.max_score:
+        return sign("✓", "right", "good")
+    if task.note == UNWRITTEN:
+        return sign("○", UNWRITTEN, "soft")
+    return sign("◐", "partly right", "part") if task.score > 0 else sign("✗", "not right yet", "bad")
+
+
+def sign(shown: str, words: str, kind: str) -> str:
+    """A sign whose meaning is told to those who cannot see it, too."""
+    return f'<span class="sign {kind}" role="img" aria-label="{words}" title="{words}">{shown}</span>'
+
+
+def section(task: TaskGrade, more: str = "") -> str:
+    """All that is to be said about a task: what was checked, what went wrong, where to read, and `more`."""
+    report = task.html if task.html.startswith('<div class="glassbox-report">') else ""
+    note = f"<p>{_sentence(task.note)}</p>" if task.note else ""
+    if report and task.score >= task.max_score:
+        report = folded(f"What was checked: {len(task.properties)} properties, all hold", report)
+    elif not report:
+        note += _beginning(task.id)
+    return part(task.id, mark(task), task.title, task.score, task.max_score, note + report + more)
+
+
+def part(anchor: str, sign: str, name: str, score: float | None, most: float, body: str) -> str:
+    """A section of the page with its points in the heading; `body` is HTML already."""
+    won = f"{score:g} of {most:g}" if score is not None else f"– of {most:g}"
+    return (
+        f'<section id="{html.escape(anchor)}"><h2>{sign}<span>{html.escape(name)}</span>'
+        f'<span class="points">{won}</span></h2>{body}</section>'
+    )
+
+
+def folded(summary: str, body: str) -> str:
+    """`body`, which is HTML already, behind a line that opens it."""
+    return f"<details><summary>{html.escape(summary)}</summary>{body}</details>"
+
+
+def remark(text: str, who: str = "From your instructor") -> str:
+    """A person's comment, written in Markdown, set off from what the judge says."""
+    return f'<aside><div class="who">{html.escape(who)}</div>{prose.markdown(text)}</aside>'
+
+
+def _sentence(text: str) -> str:
+    shown = html.escape(text[:1].upper() + text[1:])
+    return shown if shown.endswith((".", "!", "?")) else f"{shown}."
+
+
+def _beginning(identity: str) -> str:
+    try:
+        task = catalogue.find(identity)
+    except KeyError:  # a cell that the judge has no task for
+        return ""
+    return f'<p class="soft">About {task.minutes} minutes. Read first: {html.escape(task.read)}</p>'
 
 
 def save(grade: Grade, folder: Path) -> tuple[Path, Path]:

@@ -39,6 +39,8 @@ def configure(config: Config, root: Path) -> Config:
     config.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write this piece")'}
     config.Autograde.sanitize_preprocessors = SANITIZE
     config.Autograde.autograde_preprocessors = AUTOGRADE
+    config.GenerateFeedback.exporter_class = "autograder.feedback.FeedbackExporter"
+    config.GenerateFeedback.preprocessors = []
     return config
 
 

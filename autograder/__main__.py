@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import subprocess
 import sys
 from pathlib import Path
@@ -15,9 +16,13 @@ from .errors import PlainError
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command; returns its exit code: 0 done, 2 for what the user can mend, said in one line."""
     given = sys.argv[1:] if arguments is None else arguments
-    if given[:1] == ["nbgrader"]:
+    # Validate is the judge's; with an option, which only nbgrader knows, it is nbgrader's.
+    judged = given[:2] == ["nbgrader", "validate"] and len(given) > 2 and not any(a[:1] == "-" for a in given)
+    if given[:1] == ["nbgrader"] and not judged:
         return nbgrader(given[1:])
     try:
+        if judged:
+            return validate(given[2:])
         options = parser().parse_args(given)
         return int(options.run(options) or 0)
     except PlainError as error:
@@ -106,6 +111,30 @@ def bundle(options: argparse.Namespace) -> int:
 def nbgrader(arguments: list[str]) -> int:
     """Runs nbgrader in the course folder, where its configuration lies."""
     return subprocess.call([sys.executable, "-m", "nbgrader", *arguments], cwd=labs.ROOT)
+
+
+def validate(patterns: list[str]) -> int:
+    """Tries notebooks on the open cases and prints the reports; returns 0 where all pieces hold, 1 where not,
+    2 where there is no notebook. nbgrader, which gets the notebooks of other courses, always returns 0.
+    """
+    from . import validating
+
+    # As nbgrader does, for shells that leave patterns alone.
+    paths = [path for pattern in patterns for path in sorted(glob.glob(pattern)) or [pattern]]  # noqa: PTH207
+    code = 0
+    for path in map(Path, paths):
+        try:
+            found = validating.examine(path)
+        except PlainError as error:
+            print(error, file=sys.stderr)
+            code = 2
+            continue
+        if found is None:
+            code = max(code, nbgrader(["validate", glob.escape(str(path.resolve()))]))
+        else:
+            print(validating.as_text(found), flush=True)
+            code = max(code, 0 if found.holds else 1)
+    return code
 
 
 def _near(path: Path) -> str:

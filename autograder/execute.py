@@ -6,8 +6,10 @@ import contextlib
 import copy
 import json
 import os
+import re
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -32,6 +34,31 @@ from .judge import Sheet, attempt_name, new_seed, sheet
 CELL_BYTES = 200_000
 OVERRUN = "CellTimeoutError"
 """What nbclient calls the error in a cell that was interrupted since its time was up."""
+DIED = "DeadKernelError"
+NOT_RUN = "NotRun"
+STOPPED = {
+    OVERRUN: "did not end in time and was stopped",
+    DIED: "ended the process that it ran in",
+    NOT_RUN: "was not run, since cells before it used up the notebook's time or its kernels",
+}
+"""Errors that say how a cell was stopped, in words."""
+CELL_FILE = re.compile(r"\(\S*\.py, line (\d+)\)$")
+
+
+def trouble(cell: NotebookNode) -> tuple[str, str]:
+    """What went wrong in a cell that ran: the kind of error, and words to be read after the cell's name; two
+    empty texts where nothing did.
+    """
+    errors = [output for output in cell.outputs if output.output_type == "error"]
+    if not errors:
+        return "", ""
+    # What stopped a cell explains what else it raised.
+    error = next((one for one in errors if one.ename in STOPPED), errors[0])
+    if error.ename in STOPPED:
+        return error.ename, STOPPED[error.ename]
+    # Of the file that IPython makes of a cell, only the line means something to a reader.
+    message = CELL_FILE.sub(r"(line \1 of the cell)", ANSI.sub("", error.evalue))
+    return error.ename, f"raised {error.ename}: {message}" if message else f"raised {error.ename}"
 
 
 class GradedExecute(Execute):
@@ -43,7 +70,7 @@ class GradedExecute(Execute):
     """
 
     seed = Unicode(help="Replays the attempt with this seed instead of drawing a fresh one.").tag(config=True)
-    attempt_log = Unicode(help="Private log of attempts and seeds, a line of JSON each.").tag(config=True)
+    attempt_log = Unicode(help="Private log of attempts, in lines of JSON; empty: none.").tag(config=True)
     timeout = Integer(10, help="Time for a cell that is no check, in seconds.").tag(config=True)
     notebook_seconds = Integer(
         300, help="Time for a whole notebook, in seconds; cells after that are not run."
@@ -94,6 +121,8 @@ class GradedExecute(Execute):
         return nb, resources
 
     def _log_attempt(self, place: dict[str, Any], seed: str) -> None:
+        if not self.attempt_log:
+            return
         line = {
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
             "student": place["student"],
@@ -116,9 +145,7 @@ class GradedExecute(Execute):
                 if not runs(cell):
                     continue
                 if self.kc is None or self._late():
-                    self._fail(
-                        cell, "NotRun", "this cell was not run: the notebook used up its time or its kernels"
-                    )
+                    self._fail(cell, NOT_RUN, STOPPED[NOT_RUN])
                     continue
                 try:
                     self._run_cell(cell, index, seed)
@@ -137,10 +164,10 @@ class GradedExecute(Execute):
         if is_check(cell):
             self._arm(cell.metadata.nbgrader["grade_id"], seed)
         self.execute_cell(cell, index, store_history=True)
-        errors = [output for output in cell.outputs if output.output_type == "error"]
-        if errors:
-            self._note(cell, f"raised {errors[0].ename}: {ANSI.sub('', errors[0].evalue)}")
-        if any(error.ename == OVERRUN for error in errors):
+        kind, what = trouble(cell)
+        if what:
+            self._note(cell, what)
+        if kind == OVERRUN:
             self._lost.add(index)
             self._losses += 1
             if self._losses > self.max_losses:
@@ -186,7 +213,7 @@ class GradedExecute(Execute):
 
     def _fail(self, cell: NotebookNode, name: str, message: str) -> None:
         cell.outputs = [new_output("error", ename=name, evalue=message, traceback=[f"{name}: {message}"])]
-        self._note(cell, f"ended with {name}: {message}")
+        self._note(cell, trouble(cell)[1])
 
     def _note(self, cell: NotebookNode, what: str) -> None:
         """Keeps what went wrong in a piece's cell or in its check; the first explains the second."""
@@ -198,7 +225,13 @@ class GradedExecute(Execute):
 
     def _begin(self) -> None:
         self.km = self.create_kernel_manager()
-        self.start_new_kernel(cwd=str(self._folder), env=kernel.environment(self._home))
+        # A process that a cell detached would hold streams open that our caller reads to their end.
+        self.start_new_kernel(
+            cwd=str(self._folder),
+            env=kernel.environment(self._home),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         provisioner = self.km.provisioner
         self._group = getattr(provisioner, "pgid", None)
         self.start_new_kernel_client()

@@ -4,8 +4,12 @@ data.
 
 from __future__ import annotations
 
+import copy
 import json
+import logging
 import os
+import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import nbformat
+from nbformat.notebooknode import NotebookNode
 
+from glassbox.tasks.check import PUBLIC_SEED
 from glassbox.tasks.plain import writable
 
 from . import labs, report
@@ -104,15 +110,18 @@ def locate(lab: str, notebook: str | os.PathLike[str] | None) -> Path:
     return path
 
 
-def read(lab: str, notebook: str | os.PathLike[str] | None) -> str:
-    """The text of a notebook of `lab`, in nbformat 4.5. PlainError where it is missing, no notebook, or of
-    another lab.
-    """
-    path = locate(lab, notebook)
+def opened(path: Path) -> NotebookNode:
+    """The notebook in a file, in nbformat 4.5. PlainError where the file is missing or holds no notebook."""
     try:
         text = writable(path.read_bytes().decode("utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlainError(f"{path} could not be read ({error}); save it again from JupyterLab.") from error
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise PlainError(f"There is no notebook at {str(path)[:300]}; check its path.") from error
+    except IsADirectoryError as error:
+        raise PlainError(f"{path} is a folder; give the notebook that lies in it.") from error
+    except (OSError, ValueError) as error:
+        raise PlainError(
+            f"{str(path)[:300]} could not be read ({error}); save it again from JupyterLab."
+        ) from error
     try:
         data = json.loads(text)
         if not isinstance(data, dict):
@@ -130,7 +139,16 @@ def read(lab: str, notebook: str | os.PathLike[str] | None) -> str:
         raise PlainError(
             f"{path} is not a valid notebook ({line}); save it again from JupyterLab."
         ) from error
-    owner = labs.lab_of(data)
+    return parsed
+
+
+def read(lab: str, notebook: str | os.PathLike[str] | None) -> str:
+    """The text of a notebook of `lab`, in nbformat 4.5. PlainError where it is missing, no notebook, or of
+    another lab.
+    """
+    path = locate(lab, notebook)
+    parsed = opened(path)
+    owner = labs.lab_of(parsed)
     if owner != lab:
         whose = f"it belongs to {owner}" if owner else "it has none of the lab's cells"
         raise PlainError(f"{path} is not a notebook of {lab}: {whose}; give the notebook of {lab}.")
@@ -161,6 +179,69 @@ def grade_in(classroom: Classroom, text: str, student: str = "you", modules: Seq
     classroom.submit(student, text, modules)
     graded = nbformat.read(classroom.autograde(student), as_version=4)
     return _outcome(classroom.lab, graded, classroom.scores(student))
+
+
+def released(lab: str) -> NotebookNode:
+    """The notebook of `lab` as it is handed out, made from its source without a gradebook."""
+    from nbgrader.preprocessors import ClearSolutions, ComputeChecksums
+    from traitlets.config import Config
+
+    from .settings import configure
+
+    config = configure(Config(), labs.ROOT)
+    source = labs.source(lab)
+    notebook = nbformat.read(source / f"{lab}.ipynb", as_version=4)
+    # In a student's copy the source is a released notebook: its stubs are no solutions to take out.
+    if source.is_relative_to(labs.SOLUTIONS):
+        notebook, _ = ClearSolutions(config=config).preprocess(notebook, {})
+    return ComputeChecksums(config=config).preprocess(notebook, {})[0]
+
+
+def rehearse(
+    lab: str, notebook: NotebookNode, given: NotebookNode, modules: Sequence[Path] = ()
+) -> tuple[Grade, NotebookNode]:
+    """Grades a notebook on the open cases, without gradebook and log: the steps of a grade that look at the
+    notebook, run on it directly, since making a gradebook takes as long as they do.
+
+    `given` is the lab as `released`, `modules` the learner's Python files that lie beside the notebook. Also
+    returns the notebook as it was run: its cells stay in their places, what was missing stands at the end.
+    """
+    from nbgrader.utils import determine_grade, is_grade
+
+    from .classroom import MODULE_BYTES
+    from .execute import GradedExecute
+    from .restore import RestoreCells
+    from .verdict import Judge
+
+    log = logging.getLogger("glassbox.rehearsal")
+    log.addHandler(logging.NullHandler())
+    log.propagate = False  # what these steps log is meant for an instructor
+    known = {
+        cell.metadata.nbgrader.grade_id: {
+            "source": cell.source,
+            "cell_type": cell.cell_type,
+            "metadata": cell.metadata.nbgrader,
+        }
+        for cell in given.cells
+        if "nbgrader" in cell.metadata
+    }
+    ran = copy.deepcopy(notebook)
+    RestoreCells(log=log).restore(ran, known)
+    with tempfile.TemporaryDirectory(prefix="glassbox-open-", ignore_cleanup_errors=True) as folder:
+        for module in modules:
+            if module.is_file() and module.stat().st_size <= MODULE_BYTES:
+                shutil.copy(module, folder)
+        beside = shutil.ignore_patterns("*.ipynb", ".*", "__pycache__")
+        shutil.copytree(labs.source(lab), folder, ignore=beside, dirs_exist_ok=True)
+        resources: dict[str, Any] = {
+            "nbgrader": {"assignment": lab, "notebook": lab, "student": "you"},
+            "metadata": {"path": folder},
+        }
+        for step in (GradedExecute(log=log, seed=PUBLIC_SEED, attempt_log=""), Judge(log=log)):
+            ran, resources = step.preprocess(ran, resources)
+    graded = [cell for cell in ran.cells if is_grade(cell)]
+    scores = {cell.metadata.nbgrader.grade_id: determine_grade(cell, log) for cell in graded}
+    return _outcome(lab, ran, scores), ran
 
 
 def _outcome(lab: str, graded: Any, scores: dict[str, tuple[float | None, float]]) -> Grade:

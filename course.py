@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parent
 START = "notebooks/00_start.ipynb"
 
 COMMANDS = {
-    "lab": "open the course in JupyterLab [--no-browser] [--port N] [--torch-index URL]",
+    "lab": "open the course in JupyterLab [--instructor] [--exchange FOLDER] [--no-browser] [--port N]",
     "test": "run ruff, mypy and pytest [--full] [--torch-index URL] [any pytest arguments]",
     "doctor": "try everything that the course needs and say how to get what is missing",
     "grade": "grade a notebook: grade LAB [NOTEBOOK]",
@@ -52,7 +52,7 @@ HANDED_ON = ("grade", "labs", "reset", "nbgrader", "bundle")
 
 EXTRAS = frozenset({"course", "test"})
 ADDRESS = re.compile(r"(https?|file)://")
-DEFAULT_INDEX = "default"
+DEFAULT = "default"
 
 # Read by every Jupyter program of .venv: nbconvert's command line and JupyterLab's export menu alike.
 JUPYTER = {"HTMLExporter": {"preprocessors": ["glassbox.widgets.export.StaticFigures"]}}
@@ -272,7 +272,7 @@ class Environment:
         """
         if torch_index is None:
             torch_index = self.stamp().get("base", {}).get("torch_index")
-        elif torch_index == DEFAULT_INDEX:
+        elif torch_index == DEFAULT:
             torch_index = None
         elif not ADDRESS.match(torch_index):
             raise CourseError(f"--torch-index takes an index address (https://...), not {torch_index!r}")
@@ -497,7 +497,7 @@ def well_formed(stamp: Any) -> bool:
 def about_index(torch_index: str, torch_from: str | None) -> str:
     """Which address a failed install went by, and the way to another."""
     if torch_index == torch_from:
-        back = f"--torch-index {DEFAULT_INDEX} goes back to PyPI"
+        back = f"--torch-index {DEFAULT} goes back to PyPI"
         return f"torch's index is {torch_index}, kept from before: {back}"
     return (
         f"torch was looked for at {torch_index}, which is not kept: correct the address, "
@@ -575,19 +575,53 @@ def hand_over(argv: Sequence[str], env: dict[str, str], cwd: Path | None = None)
 
 def lab(args: Sequence[str], environment: Environment) -> int:
     parser = OneLine(prog="course.py lab", description=COMMANDS["lab"], allow_abbrev=False)
+    parser.add_argument("--instructor", action="store_true", help="open Formgrader to release and grade labs")
+    parser.add_argument(
+        "--exchange",
+        metavar="FOLDER",
+        help=f"the folder that your class hands labs out and in by (kept; {DEFAULT!r}: the course's own)",
+    )
     parser.add_argument("--no-browser", action="store_true", help="print the address only")
     parser.add_argument("--port", type=int, help="port to listen on; the next free one from 8888 by default")
     parser.add_argument("--torch-index", metavar="URL", help="package index to take torch from (kept)")
     options = parser.parse_args(args)
     if options.port is not None:
         check_port(options.port)
+    if options.instructor and not (environment.root / "solutions").is_dir():
+        raise CourseError("this is a student's copy, with no solutions to release: leave out --instructor")
+    settle_exchange(environment.root, options.exchange)
     environment.prepare(frozenset({"course"}), options.torch_index)
-    return hand_over(lab_argv(environment, options.port, options.no_browser), environment.variables(), ROOT)
+    argv = lab_argv(environment, options.port, options.no_browser, options.instructor)
+    return hand_over(argv, lab_variables(environment, options.instructor), environment.root)
 
 
-def lab_argv(environment: Environment, port: int | None, no_browser: bool) -> list[str]:
+def settle_exchange(root: Path, chosen: str | None) -> None:
+    """Keeps the class's folder where one is named; CourseError where that one, or the kept one, is none."""
+    from autograder import exchanging
+    from autograder.errors import PlainError
+
+    try:
+        if chosen is not None:
+            exchanging.choose(root, None if chosen == DEFAULT else Path(chosen).expanduser())
+        exchanging.folder(root)
+    except PlainError as problem:
+        raise CourseError(str(problem)) from None
+
+
+def lab_variables(environment: Environment, instructor: bool) -> dict[str, str]:
+    """The process environment of JupyterLab, with the panels of a learner or of an instructor."""
+    env = environment.variables()
+    panels = environment.root / "autograder" / "jupyter" / ("instructor" if instructor else "learner")
+    env["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, [str(panels), env.get("JUPYTER_CONFIG_PATH")]))
+    return env
+
+
+def lab_argv(
+    environment: Environment, port: int | None, no_browser: bool, instructor: bool = False
+) -> list[str]:
     root = environment.root
     start = f"/lab/tree/{START}" if (root / START).exists() else "/lab"
+    start = "/instructor" if instructor else start
     argv = [str(environment.python), "-m", "jupyterlab", f"--ServerApp.root_dir={root}"]
     argv += [f"--LabApp.default_url={start}"]
     if port is not None:

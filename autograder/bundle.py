@@ -11,7 +11,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from . import labs
+from . import exchanging, labs
 from .errors import PlainError
 
 FILES = (
@@ -23,7 +23,9 @@ FILES = (
     "environment.yml",
     "nbgrader_config.py",
     ".gitignore",
+    exchanging.FILE,
 )
+OPTIONAL = (".gitignore", "nbgrader_config.py", exchanging.FILE)
 FOLDERS = ("docs", "notebooks", "shared", "autograder")
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.pyc", "*.egg-info", "*.db", "*.log", "masters")
 DEFAULT = "glassbox-student.zip"
@@ -60,7 +62,7 @@ def fill(folder: Path) -> None:
     for name in FILES:
         if (labs.ROOT / name).exists():
             shutil.copy2(labs.ROOT / name, folder / name)
-        elif name not in (".gitignore", "nbgrader_config.py"):
+        elif name not in OPTIONAL:
             raise PlainError(f"{labs.ROOT / name} is missing: make the bundle from a complete clone.")
     for name in FOLDERS:
         if (labs.ROOT / name).is_dir():
@@ -71,8 +73,12 @@ def fill(folder: Path) -> None:
 
     for lab in labs.known():
         # Fresh ones: the labs/ of this clone may hold somebody's work.
-        release(lab, folder / "labs" / lab)
-        shutil.copytree(folder / "labs" / lab, folder / "autograder" / "masters" / lab)
+        master = folder / "autograder" / "masters" / lab
+        release(lab, master)
+        # A class with an exchange fetches each lab from it, once it is released.
+        if not (folder / exchanging.FILE).exists():
+            shutil.copytree(master, folder / "labs" / lab)
+    (folder / "labs").mkdir(exist_ok=True)
 
 
 def strip(notebook: Path) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 
+from . import exchanging
+
 SANITIZE = [
     "autograder.restore.RestoreCells",
     "nbgrader.preprocessors.ClearOutput",
@@ -36,6 +38,9 @@ def configure(config: Config, root: Path) -> Config:
     config.CourseDirectory.course_id = "glassbox"
     config.CourseDirectory.source_directory = "solutions"
     config.CourseDirectory.release_directory = "labs"
+    config.Exchange.root = str(exchanging.folder(root))
+    # Where labs/ is what is given out, what is fetched on trial lies apart.
+    config.Exchange.assignment_dir = str(root / ("tryout" if (root / "solutions").is_dir() else "labs"))
     config.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write this piece")'}
     config.Autograde.sanitize_preprocessors = SANITIZE
     config.Autograde.autograde_preprocessors = AUTOGRADE

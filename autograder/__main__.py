@@ -18,11 +18,11 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     # Validate is the judge's; with an option, which only nbgrader knows, it is nbgrader's.
     judged = given[:2] == ["nbgrader", "validate"] and len(given) > 2 and not any(a[:1] == "-" for a in given)
-    if given[:1] == ["nbgrader"] and not judged:
-        return nbgrader(given[1:])
     try:
         if judged:
             return validate(given[2:])
+        if given[:1] == ["nbgrader"]:
+            return nbgrader(given[1:])
         options = parser().parse_args(given)
         return int(options.run(options) or 0)
     except PlainError as error:
@@ -108,8 +108,22 @@ def bundle(options: argparse.Namespace) -> int:
     return 0
 
 
+WRITES = ("generate_assignment", "autograde", "generate_feedback", "export")
+"""nbgrader's commands that work on the gradebook. `db` is not one of them: it mends one."""
+
+
 def nbgrader(arguments: list[str]) -> int:
-    """Runs nbgrader in the course folder, where its configuration lies."""
+    """Runs nbgrader in the course folder, where its configuration lies.
+
+    PlainError where it would work on a gradebook that is not this course's.
+    """
+    if arguments[:1] and arguments[0] in WRITES and not any(word.startswith("--db") for word in arguments):
+        from . import gradebook
+        from .settings import COURSE
+
+        problem = gradebook.check(labs.ROOT / "gradebook.db", COURSE)
+        if problem:
+            raise PlainError(problem)
     return subprocess.call([sys.executable, "-m", "nbgrader", *arguments], cwd=labs.ROOT)
 
 

@@ -12,6 +12,8 @@ from traitlets.config import Config
 
 from . import exchanging
 
+COURSE = "glassbox"
+
 SANITIZE = [
     "autograder.restore.RestoreCells",
     "nbgrader.preprocessors.ClearOutput",
@@ -35,7 +37,7 @@ def configure(config: Config, root: Path) -> Config:
     # nbgrader's models make SQLAlchemy speak of its own autoflush: nothing that a reader could mend.
     warnings.filterwarnings("ignore", category=SAWarning, message="Object of type <Submitted")
     config.CourseDirectory.root = str(root)
-    config.CourseDirectory.course_id = "glassbox"
+    config.CourseDirectory.course_id = COURSE
     config.CourseDirectory.source_directory = "solutions"
     config.CourseDirectory.release_directory = "labs"
     config.Exchange.root = str(exchanging.folder(root))

@@ -7,6 +7,7 @@ import glob
 import html
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 from jupyter_server.base.handlers import JupyterHandler
@@ -19,7 +20,7 @@ from tornado import web
 from traitlets.config import Config
 
 from .. import exchanging, gradebook, labs
-from ..settings import configure
+from ..settings import COURSE, configure
 from .running import Ended, python
 
 MATHJAX = re.compile(r'<script src="https://[^"]*/mathjax/[^"]*">')
@@ -148,7 +149,7 @@ def guarded(handler: type[web.RequestHandler]) -> type[web.RequestHandler]:
 
     class Guarded(handler):  # type: ignore[misc, valid-type]
         def prepare(self) -> Any:
-            problem = gradebook.check(self.coursedir.db_url, self.coursedir.course_id)
+            problem = trouble(Path(self.coursedir.root) / "gradebook.db")
             if not problem:
                 return super().prepare()
             self.set_status(500)
@@ -161,6 +162,24 @@ def guarded(handler: type[web.RequestHandler]) -> type[web.RequestHandler]:
 
     Guarded.__name__ = handler.__name__
     return Guarded
+
+
+SOUND: set[tuple[str, int]] = set()
+"""The gradebooks that were found in order: looked at once, since each page asks many times."""
+
+
+def trouble(book: Path) -> str:
+    """What keeps the gradebook from being used, in one sentence; "" where nothing does."""
+    try:
+        file = (str(book), book.stat().st_ino)
+    except OSError:
+        return gradebook.check(book, COURSE)
+    if file in SOUND:
+        return ""
+    problem = gradebook.check(book, COURSE)
+    if not problem:
+        SOUND.add(file)
+    return problem
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:

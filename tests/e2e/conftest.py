@@ -1,0 +1,115 @@
+"""What the browser tests share: a copy of the course, a server, a browser, watched pages, pictures."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parent))
+import browsing  # noqa: E402
+from browsing import Watch  # noqa: E402
+from serving import Jupyter, copy_course  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+ARTEFACTS = ROOT / "test-artifacts"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+# No name but this machine's is looked up: without a network, and without the slowness of intercepting.
+ALONE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
+VIEWPORT = {"width": 1400, "height": 900}
+
+NewPage = Callable[..., Page]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = yield
+    if report.failed:
+        item.stash[FAILED] = True
+        for server in Jupyter.running:
+            report.sections.append((f"JupyterLab of {server.user}: {server.log}", server.tail()))
+    return report
+
+
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.fixture(scope="session")
+def artefacts() -> Path:
+    """The folder in which pictures are kept."""
+    ARTEFACTS.mkdir(exist_ok=True)
+    return ARTEFACTS
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A Chromium of this machine."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.fail(f"no browser: install Chromium so that one of {', '.join(BROWSERS)} is on the PATH")
+    with sync_playwright() as playwright:
+        argv = ["--no-sandbox", "--disable-gpu", ALONE]
+        chromium = playwright.chromium.launch(executable_path=found, args=argv)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def new_page(browser: Browser, artefacts: Path, request: pytest.FixtureRequest) -> Iterator[NewPage]:
+    """Makes pages, each in a browser context of its own: `new_page(theme, watch, **options of a context)`.
+
+    A failed test leaves a picture of each.
+    """
+    contexts: list[BrowserContext] = []
+
+    def make(theme: str = "light", watch: Watch | None = None, **more: Any) -> Page:
+        context = browser.new_context(**{"viewport": VIEWPORT, "color_scheme": theme, **more})
+        context.set_default_timeout(browsing.READY_MS)
+        (watch or Watch()).on(context)
+        contexts.append(context)
+        return context.new_page()
+
+    yield make
+    failed = request.node.stash.get(FAILED, False)
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", request.node.name)
+    for number, context in enumerate(contexts, start=1):
+        for page in context.pages if failed else ():
+            browsing.picture(page, artefacts, f"failed-{name}-{number}")
+        context.close()
+
+
+@pytest.fixture(params=["light", "dark"])
+def theme(request: pytest.FixtureRequest) -> str:
+    """The colour scheme that the system asks for, which JupyterLab follows here."""
+    return request.param
+
+
+@pytest.fixture
+def watch() -> Watch:
+    """What goes wrong in the test's `page`."""
+    return Watch()
+
+
+@pytest.fixture
+def page(new_page: NewPage, theme: str, watch: Watch) -> Page:
+    """A page in the test's theme."""
+    return new_page(theme, watch)
+
+
+@pytest.fixture(scope="session")
+def course_copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the course that the tests of this session share."""
+    return copy_course(tmp_path_factory.mktemp("course"))
+
+
+@pytest.fixture(scope="session")
+def server(course_copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jupyter]:
+    """A server of that copy."""
+    with Jupyter(course_copy, tmp_path_factory.mktemp("home")) as running:
+        yield running

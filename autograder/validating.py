@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import html
 import json
-import logging
 import os
 import re
 import sys
@@ -36,10 +35,13 @@ STYLE = """
 #validation-message > .jp-RenderedText:nth-child(2) > pre { font-size: 1.2em; font-weight: 600; }
 #validation-message .glassbox-validation p { margin: .6em 0; padding: 0; }
 #validation-message .glassbox-validation section {
-  margin: 1em 0; padding-left: 1em; border-left: 3px solid var(--jp-warn-color1, #d97706); overflow-x: auto;
+  margin: 1em 0; padding-top: .5em; border-top: 1px solid var(--jp-border-color2); overflow-x: auto;
+}
+#validation-message .glassbox-validation section + p {
+  padding-top: 1em; border-top: 1px solid var(--jp-border-color2);
 }
 #validation-message .glassbox-validation code { font-family: var(--jp-code-font-family); font-size: .93em; }
-.jp-Dialog-content:has(#validation-message .glassbox-validation) {
+.jp-Dialog-content:has(#validation-message .glassbox-validation section) {
   width: min(60rem, 92vw); max-height: 88vh;
 }
 """
@@ -121,16 +123,20 @@ def examine(path: Path) -> Finding | None:
 
 def validate(path: Path) -> dict[str, Any]:
     """What the dialog of the Validate button reads: {"success": True, "value": {...}}, or False with a
-    sentence.
+    sentence, whatever went wrong.
 
     A notebook that is none of our labs' is left to nbgrader's own Validator.
     """
     try:
         found = examine(path)
-        value = _by_nbgrader(path) if found is None else _dialog(found)
+        return {"success": True, "value": _by_nbgrader(path) if found is None else _dialog(found)}
     except PlainError as error:
         return {"success": False, "value": str(error)}
-    return {"success": True, "value": value}
+    except Exception as error:  # for the server's log; the dialog is owed a sentence
+        traceback.print_exc()
+        line = (str(error).splitlines() or [""])[0][:200]
+        said = f"Validating {path} stopped ({type(error).__name__}: {line}); your notebook is unchanged."
+        return {"success": False, "value": f"{said} Try again; if it stays so, tell your instructor."}
 
 
 def _dialog(found: Finding) -> dict[str, Any]:
@@ -234,27 +240,13 @@ def _by_nbgrader(path: Path) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Prints the dialog's JSON for one notebook; returns 0. Nothing else can get into that stream: what a
-    notebook's kernel or an oracle prints goes elsewhere.
-    """
+    """Prints the dialog's JSON for one notebook; returns 0. What anything else prints goes to stderr."""
     (path,) = sys.argv[1:] if arguments is None else arguments
-    sys.stdout.flush()
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answer:
         os.dup2(2, 1)
-        try:
-            found = validate(Path(path))
-        except Exception as error:  # whatever it was, the dialog is owed a sentence
-            traceback.print_exc()
-            line = (str(error).splitlines() or [""])[0][:200]
-            found = {
-                "success": False,
-                "value": f"Validating {path} stopped ({type(error).__name__}: {line}); your notebook is "
-                "unchanged. Try again, and show your instructor the server's log if it stays so.",
-            }
-        json.dump(found, answer)
+        json.dump(validate(Path(path)), answer)
     return 0
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.ERROR)
     sys.exit(main())

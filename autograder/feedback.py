@@ -8,11 +8,10 @@ from typing import Any
 
 from nbconvert.exporters import Exporter
 from nbformat.notebooknode import NotebookNode
-from nbgrader.utils import is_grade, is_solution
+from nbgrader.utils import is_solution
 from traitlets import default
 
 from glassbox.start import in_words
-from glassbox.tasks import catalogue
 
 from . import gradesheet, pages, prose
 from .cells import ANSI, is_check, task_id
@@ -52,8 +51,9 @@ def page(notebook: NotebookNode, sheet: GradeSheet, lab: str) -> str:
     master = pages.master(lab)
     order = [_name(cell) for cell in (master or notebook).cells]
     names = sorted(cells, key=lambda name: order.index(name) if name in order else len(order))
-    checks = {name: task(cells[name], sheet.marks[name], lab) for name in names if is_check(cells[name])}
-    answers = [name for name in names if is_grade(cells[name]) and is_solution(cells[name])]
+    graded = [name for name in names if name in sheet.marks]
+    checks = {name: task(cells[name], sheet.marks[name], lab) for name in graded if is_check(cells[name])}
+    answers = [name for name in graded if is_solution(cells[name])]
     pieces = {name: name.removeprefix("check_") for name in checks}
     told = {*answers, *checks, *pieces.values()}
     tasks = list(checks.values())
@@ -67,7 +67,8 @@ def page(notebook: NotebookNode, sheet: GradeSheet, lab: str) -> str:
         *(
             pages.section(
                 checks[name],
-                _comment(sheet, name, piece) + _printed(cells[name]) + _work(cells.get(piece), checks[name]),
+                _comment(sheet, name, piece),
+                _printed(cells[name]) + _work(cells.get(piece), checks[name]),
             )
             for name, piece in pieces.items()
         ),
@@ -88,11 +89,12 @@ def task(cell: NotebookNode, mark: Mark, lab: str) -> TaskGrade:
     """
     name = _name(cell)
     output = cell.outputs[0] if cell.outputs else {}
-    record = output.get("metadata", {}).get(KEY, {})
+    record = output.get("metadata", {}).get(KEY)
     identity = task_id(lab, name)
-    if record.get("points") != mark.auto:
+    if not isinstance(record, dict) or record.get("points") != mark.auto:
         note = "the judge's report is missing; ask your instructor to autograde it again"
-        return TaskGrade(identity, _title(identity, name), mark.score, mark.most, note, (), "", "")
+        about = pages.known(identity)
+        return TaskGrade(identity, about.title if about else name, mark.score, mark.most, note, (), "", "")
     notes = [record["note"]] if record["note"] else []
     if mark.manual is not None:
         earlier = " for an earlier version" if mark.pending else ""
@@ -125,13 +127,6 @@ def _name(cell: NotebookNode) -> str:
     return str(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
 
 
-def _title(identity: str, name: str) -> str:
-    try:
-        return catalogue.find(identity).title
-    except KeyError:  # a cell that the judge has no task for
-        return name
-
-
 def _handed_in(sheet: GradeSheet) -> list[str]:
     if sheet.handed_in is None:
         return []
@@ -157,9 +152,10 @@ def _scores(sheet: GradeSheet, tasks: list[TaskGrade], answers: list[str]) -> st
         sum(mark.most for mark in marks),
         _state(marks[0]) if len(marks) == 1 else "not all graded yet" if waiting else "",
     )
-    remark = "so far" if waiting else ""
-    if sheet.penalty:
-        remark = f"{sheet.total + sheet.penalty:g} less {sheet.penalty:g} for handing in late"
+    late = (
+        f"{sheet.total + sheet.penalty:g} less {sheet.penalty:g} for handing in late" if sheet.penalty else ""
+    )
+    remark = ", ".join(part for part in (late, "so far" if waiting else "") if part)
     return pages.scores(
         pages.worth("Automatic points", sum(one.score for one in tasks), sum(one.max_score for one in tasks)),
         written if marks else "",

@@ -54,12 +54,14 @@ header p {{ margin: 0; }}
 .bar, .bar div, aside {{ print-color-adjust: exact; -webkit-print-color-adjust: exact; }}
 .contents {{ width: 100%; margin: 1rem 0; }}
 .contents td, .contents th {{
-  padding: .4rem .35rem; vertical-align: baseline; border-top: 1px solid var(--gb-line);
+  padding: .4rem .35rem; vertical-align: baseline; border-top: 1px solid var(--gb-out-line);
 }}
 .contents th {{ border-top: none; }}
+.contents a {{ color: inherit; text-decoration-color: var(--gb-line); }}
+.contents a:hover, .contents a:focus-visible {{ color: var(--accent); text-decoration-color: currentColor; }}
 .contents td:first-child {{ width: 1.9rem; }}
 .contents td:nth-child(2) {{ width: 100%; }}
-section {{ border-top: 1px solid var(--gb-line); padding-top: 1.5rem; margin-top: 2rem; }}
+section {{ border-top: 1px solid var(--gb-out-line); padding-top: 1.5rem; margin-top: 2rem; }}
 section:target h2 {{ color: var(--accent); }}
 h2 .points {{
   margin-left: auto; white-space: nowrap; font-weight: 400; font-variant-numeric: tabular-nums;
@@ -84,7 +86,11 @@ aside > :last-child, .words > :last-child {{ margin-bottom: 0; }}
 @media (max-width: 34rem) {{
   body {{ padding: 1.5rem 1rem 3rem; }}
   h1 {{ font-size: 1.4rem; }}
-  .glassbox-figure {{ max-width: none !important; min-width: 34rem; }}
+  .scores {{ grid-template-columns: 1fr 1fr; }}
+  .worth:last-child {{ grid-column: 1 / -1; }}
+  .won {{ font-size: 1.5rem; }}
+  .unit {{ display: none; }}
+  .glassbox-figure {{ max-width: none !important; }}
 }}
 @media print {{
   body {{ max-width: none; padding: 0; font-size: 11pt; }}

@@ -13,6 +13,7 @@ import nbformat
 
 from glassbox.start import in_words
 from glassbox.tasks import catalogue
+from glassbox.tasks.model import Task
 from glassbox.tasks.plain import writable
 
 from . import labs, prose
@@ -167,23 +168,28 @@ def sign(shown: str, words: str, kind: str) -> str:
     return f'<span class="sign {kind}" role="img" aria-label="{words}" title="{words}">{shown}</span>'
 
 
-def section(task: TaskGrade, more: str = "") -> str:
-    """All that is to be said about a task: what was checked, what went wrong, where to read, and `more`."""
+def section(task: TaskGrade, first: str = "", more: str = "") -> str:
+    """All that is to be said about a task: `first`, then what was checked, what went wrong and where to read,
+    then `more`.
+    """
     report = task.html if task.html.startswith('<div class="glassbox-report">') else ""
-    note = f"<p>{_sentence(task.note)}</p>" if task.note else ""
-    if report and task.score >= task.max_score:
+    told = [_sentence(task.note)] if task.note else []
+    if report and all(item["won"] for item in task.properties):
         report = folded(f"What was checked: {len(task.properties)} properties, all hold", report)
-    elif not report:
-        note += _beginning(task.id)
-    return part(task.id, mark(task), task.title, task.score, task.max_score, note + report + more)
+    about = known(task.id)
+    if about and not report:
+        minutes = f"It takes about {about.minutes} minutes. " if task.note == UNWRITTEN else ""
+        told.append(f'<span class="soft">{minutes}To read: {html.escape(about.read)}</span>')
+    note = f"<p>{' '.join(told)}</p>" if told else ""
+    return part(task.id, mark(task), task.title, task.score, task.max_score, note + first + report + more)
 
 
 def part(anchor: str, sign: str, name: str, score: float | None, most: float, body: str) -> str:
     """A section of the page with its points in the heading; `body` is HTML already."""
-    won = f"{score:g} of {most:g}" if score is not None else f"– of {most:g}"
+    won = "–" if score is None else f"{score:g}"
     return (
         f'<section id="{html.escape(anchor)}"><h2>{sign}<span>{html.escape(name)}</span>'
-        f'<span class="points">{won}</span></h2>{body}</section>'
+        f'<span class="points">{won} of {most:g}<span class="unit"> points</span></span></h2>{body}</section>'
     )
 
 
@@ -202,12 +208,12 @@ def _sentence(text: str) -> str:
     return shown if shown.endswith((".", "!", "?")) else f"{shown}."
 
 
-def _beginning(identity: str) -> str:
+def known(identity: str) -> Task | None:
+    """The task with this id; None where the judge has none, as for a cell that an instructor added."""
     try:
-        task = catalogue.find(identity)
-    except KeyError:  # a cell that the judge has no task for
-        return ""
-    return f'<p class="soft">About {task.minutes} minutes. Read first: {html.escape(task.read)}</p>'
+        return catalogue.find(identity)
+    except KeyError:
+        return None
 
 
 def save(grade: Grade, folder: Path) -> tuple[Path, Path]:

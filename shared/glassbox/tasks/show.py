@@ -21,6 +21,7 @@ BAD = "var(--gb-bad-line,#d1472f)"
 STYLE = "border-collapse:collapse;border:none;margin:.4em 0"
 PLAIN = "border:none;background:none;vertical-align:top"
 CELL = f"{PLAIN};text-align:left;padding:.25em .9em .25em 0;white-space:normal"
+LINE = f"{PLAIN};text-align:left;padding:.1em .9em .1em 0;white-space:normal"
 NUMBER = f"{PLAIN};text-align:right;padding:.25em 0;white-space:nowrap;font-variant-numeric:tabular-nums"
 SOFT = "opacity:.72;font-size:.9em"
 VALUE = "white-space:pre-wrap;overflow-wrap:anywhere"
@@ -114,8 +115,8 @@ def _failure(result: PropertyResult, call: str, picture: str) -> str:
     assert failure is not None
     lines = [("tried", call), ("expected", wanted(failure.expected)), ("yours", in_words(failure.yours))]
     table = "".join(
-        f'<tr style="background:none"><td style="{CELL}"><span style="{SOFT}">{name}</span></td>'
-        f'<td style="{CELL}"><code style="{VALUE}">{html.escape(text)}</code></td></tr>'
+        f'<tr style="background:none"><td style="{LINE}"><span style="{SOFT}">{name}</span></td>'
+        f'<td style="{LINE}"><code style="{VALUE}">{html.escape(text)}</code></td></tr>'
         for name, text in lines
     )
     figure = f'<div style="overflow-x:auto">{picture}</div>' if picture else ""

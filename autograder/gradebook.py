@@ -37,7 +37,7 @@ def check(url_or_path: str | os.PathLike[str], course_id: str, wait: float = LOC
     A gradebook that is not there yet is no hindrance, and one that is no SQLite file is not looked at. `wait`
     is how many seconds another program may hold the file before that is told.
     """
-    path = _path(str(url_or_path))
+    path = file_of(str(url_or_path))
     if path is None:
         return ""
     name = f"The gradebook {path}"
@@ -64,7 +64,7 @@ def _file(path: Path, name: str) -> str:
     return ""
 
 
-def _path(place: str) -> Path | None:
+def file_of(place: str) -> Path | None:
     """The file of an SQLite address or path; None for another kind of database."""
     if place.startswith("sqlite:///"):
         place = place.removeprefix("sqlite:///").partition("?")[0]

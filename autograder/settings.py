@@ -29,6 +29,15 @@ AUTOGRADE = [
     "nbgrader.preprocessors.AssignLatePenalties",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
+EXCHANGE = {
+    "collect": "autograder.handover.Collect",
+    "fetch_assignment": "autograder.handover.FetchAssignment",
+    "fetch_feedback": "autograder.handover.FetchFeedback",
+    "list": "autograder.handover.ListLabs",
+    "release_assignment": "autograder.handover.ReleaseAssignment",
+    "release_feedback": "autograder.handover.ReleaseFeedback",
+    "submit": "autograder.handover.Submit",
+}
 
 
 def configure(config: Config, root: Path) -> Config:
@@ -43,6 +52,7 @@ def configure(config: Config, root: Path) -> Config:
     config.Exchange.root = str(exchanging.folder(root))
     # Where labs/ is what is given out, what is fetched on trial lies apart.
     config.Exchange.assignment_dir = str(root / ("tryout" if (root / "solutions").is_dir() else "labs"))
+    config.ExchangeFactory.update(EXCHANGE)
     config.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write this piece")'}
     config.Autograde.sanitize_preprocessors = SANITIZE
     config.Autograde.autograde_preprocessors = AUTOGRADE

@@ -39,6 +39,12 @@ EXCHANGE = {
     "submit": "autograder.handover.Submit",
 }
 
+# Of a file that a learning platform gives out: student/lab, student_..._lab, ..._student_attempt_..._lab.
+DOWNLOADED = (
+    r".*/(?:[^/]*_(?=[^/_]+_attempt_))?(?P<student_id>(?!extracted/|lab\d+_)[^/_.][^/_]*)(?:_[^/]*?)?"
+    r"[/_](?:lab\d+_[^/]*/)?(?P<file_id>lab\d+_[^/]*?)(?:[ -]+\(?\d+\)?)?\.ipynb$"
+)
+
 
 def configure(config: Config, root: Path) -> Config:
     """Sets `config` up for a course in the folder `root`, and returns it."""
@@ -53,6 +59,7 @@ def configure(config: Config, root: Path) -> Config:
     # Where labs/ is what is given out, what is fetched on trial lies apart.
     config.Exchange.assignment_dir = str(root / ("tryout" if (root / "solutions").is_dir() else "labs"))
     config.ExchangeFactory.update(EXCHANGE)
+    config.FileNameCollectorPlugin.named_regexp = DOWNLOADED
     config.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write this piece")'}
     config.Autograde.sanitize_preprocessors = SANITIZE
     config.Autograde.autograde_preprocessors = AUTOGRADE

@@ -15,7 +15,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from autograder import grading, validating
+from autograder import grading, labs, validating
 from autograder.__main__ import main
 from autograder.execute import GradedExecute
 from autograder.validating import FRESH, UNANSWERED, validate
@@ -78,11 +78,16 @@ def told(task: grading.TaskGrade) -> grading.TaskGrade:
     return replace(task, html=re.sub("gb[0-9a-z-]+", "gb", task.html))
 
 
-def test_the_lab_is_made_as_nbgrader_hands_it_out(desk: Desk) -> None:
+def test_the_lab_is_made_as_nbgrader_hands_it_out(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def graded(notebook: Any) -> list[Any]:
         cells = [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
         return [(cell.cell_type, cell.source, dict(cell.metadata.nbgrader)) for cell in cells]
 
+    assert graded(grading.released(LAB)) == graded(desk.untouched())
+    monkeypatch.setattr(labs, "SOLUTIONS", tmp_path / "none")
+    monkeypatch.setattr(labs, "MASTERS", desk.classroom.root / "labs")
     assert graded(grading.released(LAB)) == graded(desk.untouched())
 
 

@@ -9,7 +9,7 @@ STYLE = f"""
   color-scheme: light dark; {palette_css(LIGHT)}
   --page: #fff; --accent: #a05f00; --accent-line: #e2a640; --tint: #fdf6e9;
 }}
-@media (prefers-color-scheme: dark) {{
+@media screen and (prefers-color-scheme: dark) {{
   :root {{ {palette_css(DARK)} --page: #12171d; --accent: #ffb938; --accent-line: #b98324; --tint: #241d10; }}
 }}
 * {{ box-sizing: border-box; }}

@@ -54,7 +54,10 @@ def page(grade: Grade) -> str:
     """The grade as one HTML page that needs nothing else."""
     written = "".join(
         worth(
-            "Written answer", None, item.max_score, "read by a person" if item.answered else "no answer yet"
+            "Written answer",
+            None,
+            item.max_score,
+            "answered; a person reads it" if item.answered else "no answer yet",
         )
         for item in grade.written
     )
@@ -119,9 +122,9 @@ def standing(tasks: Sequence[TaskGrade]) -> str:
     partly = sum(0 < task.score < task.max_score for task in tasks)
     wrong = len(tasks) - right - unwritten - partly
     if tasks and right == len(tasks):
-        return f"<p>All {len(tasks)} tasks are right, on cases that nobody had seen before.</p>"
+        return f"<p>All {len(tasks)} tasks are right. Well done.</p>"
     counts = (
-        (right, "all right"),
+        (right, "right"),
         (partly, "partly right"),
         (wrong, "not right yet"),
         (unwritten, UNWRITTEN),

@@ -205,7 +205,7 @@ def test_every_task_has_the_points_that_the_gradebook_has(handed: dict[str, Hand
 
 def test_a_perfect_submission_reads_as_one(handed: dict[str, Handed]) -> None:
     page = handed["perfect"].page
-    assert "All 13 tasks are right" in page.text()
+    assert "All 13 tasks are right. Well done." in page.text()
     assert "Written answer 5 of 5" in page.text()
     assert "Total 105 of 105" in page.text()
     assert page.text(WRITTEN).endswith("reshape copies where it must. From your instructor Well argued .")
@@ -252,7 +252,8 @@ def test_a_late_submission_is_told_how_late_and_what_it_cost(handed: dict[str, H
     sheet, text = handed["half"].sheet, handed["half"].page.text()
     assert "handed in on 1 December 2026" in text
     assert "Handed in 2 hours after the due date. 2 points are taken off for that." in text
-    assert f"{sheet.total + 2:g} less 2 for handing in late" in text
+    won = sum(mark.score for mark in sheet.marks.values())
+    assert f"Total {won - 2:g} of 105 {won:g} less 2 for handing in late" in text
     assert "due date" not in handed["perfect"].html
 
 

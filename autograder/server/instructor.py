@@ -34,7 +34,9 @@ MathJax.Hub.Config({"HTML-CSS": {
 
 
 class OfflineExporter(HTMLExporter):
-    """Exports the page on which answers are graded by hand, with the MathJax that this server has."""
+    """Exports the page on which answers are graded by hand, with the MathJax that this server has, in light
+    colours.
+    """
 
     def __init__(self, served: dict[str, Any], **options: Any) -> None:
         super().__init__(**options)
@@ -45,7 +47,9 @@ class OfflineExporter(HTMLExporter):
         page, resources = super().from_notebook_node(*arguments, **options)
         # Looked up late: the extension that serves it is loaded after this one.
         address = f"{self._served['mathjax_url']}?config={self._served['mathjax_config']}"
-        return MATHJAX.sub(lambda _: f'{FONTS}<script src="{address}">', page), resources
+        page = MATHJAX.sub(lambda _: f'{FONTS}<script src="{address}">', page)
+        # It is white whatever the system's colours are, and so should the drawings in it be.
+        return page.replace("<body>", '<body data-jp-theme-light="true">', 1), resources
 
 
 class Formgrader(formgrader.FormgradeExtension):

@@ -77,19 +77,22 @@ def carry(
     """Copies what lies in the open folder `source` into the folder `target`, which is there already.
 
     `ignore` says of a name that it stays behind without a word. The files called `first` come before others,
-    which come by size, so that what is large is left out first. OSError where `target` cannot be written.
+    which come by depth and size, so that what is large is left out first. OSError where `target` cannot be written.
     """
     done = Carried()
     owner = os.fstat(source).st_uid
     found = dict(_named(source, first))
     others = dict(_survey(source, done, ignore))
-    found.update(sorted(others.items(), key=lambda item: (item[1], item[0])))
+    found.update(sorted(others.items(), key=lambda item: (len(item[0]), item[1], item[0])))
     for names, size in found.items():
-        name = "/".join(names)
         if size > bounds.file:
-            done.leave(name, f"{_megabytes(size)}; one file may have {_megabytes(bounds.file)}")
-        elif done.bytes + size > bounds.total or len(done.files) >= bounds.files:
-            done.leave(name, f"more than {_megabytes(bounds.total)} or {bounds.files} files in all")
+            done.leave("/".join(names), f"{_megabytes(size)}; one file may have {_megabytes(bounds.file)}")
+    for names, size in found.items():
+        if size > bounds.file:
+            continue
+        if done.bytes + size > bounds.total or len(done.files) >= bounds.files:
+            why = f"more than {_megabytes(bounds.total)} or {bounds.files} files in all"
+            done.leave("/".join(names), why)
         else:
             _copy(source, names, target, done, min(bounds.file, bounds.total - done.bytes), owner)
     return done
@@ -205,4 +208,4 @@ def _copy(source: int, names: Folders, target: Path, done: Carried, most: int, o
 
 
 def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.3g} MB"
+    return f"{size / 1e6:.0f} MB"

@@ -62,7 +62,11 @@ class Submit(Careful, default.ExchangeSubmit):
             kept.rename(kept.with_name(kept.name.lstrip(".")))
         finally:
             places.remove(kept)
-        self.log.info(f"Handed in {self.lab} for {student} at {self.timestamp}: {', '.join(done.files)}")
+        more = len(done.files) - len(wanted)
+        self.log.info(
+            f"Handed in {self.lab} for {student} at {self.timestamp}: {', '.join(wanted)}"
+            + (f" and {more} other files" if more else "")
+        )
         due = due_by(self.outbox, self.lab)
         if due and now() > due:
             late = span((now() - due).total_seconds())

@@ -77,7 +77,8 @@ def carry(
     """Copies what lies in the open folder `source` into the folder `target`, which is there already.
 
     `ignore` says of a name that it stays behind without a word. The files called `first` come before others,
-    which come by depth and size, so that what is large is left out first. OSError where `target` cannot be written.
+    which come by depth and size, so that what is large is left out first. OSError where `target` cannot be
+    written.
     """
     done = Carried()
     owner = os.fstat(source).st_uid

@@ -39,7 +39,7 @@ NOT_RUN = "NotRun"
 STOPPED = {
     OVERRUN: "did not end in time and was stopped",
     DIED: "ended the process that it ran in",
-    NOT_RUN: "was not run, since cells before it used up the notebook's time or its kernels",
+    NOT_RUN: "was not run, since the notebook used up its time or its kernels",
 }
 """Errors that say how a cell was stopped, in words."""
 CELL_FILE = re.compile(r"\(\S*\.py, line (\d+)\)$")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, Request, WebError
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, WebError
 from serving import Jupyter
 
 READY_MS = 90_000
+MESSAGE_SECONDS = 20
 RUN_MS = 240_000
+VIEWPORT = {"width": 1400, "height": 900}
 PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden)"
 # The height of the window while pictures of a whole notebook are taken.
 PIECE = 1800
@@ -22,6 +27,7 @@ _READY = """() => {
     const kernel = session?.session?.kernel;
     return !!kernel && session.isReady && kernel.connectionStatus === 'connected' && kernel.status === 'idle';
 }"""
+_CONTENT = "window.jupyterapp.shell.currentWidget.content"
 _OUTPUTS = """() => {
     const cells = window.jupyterapp.shell.currentWidget.content.widgets.map((cell) => cell.model);
     return cells.filter((model) => model.type === 'code').map((model) => {
@@ -68,6 +74,29 @@ class Watch:
             self.strangers.append(request.url)
 
 
+# The pages that are open now, so that a failed test can leave pictures of them.
+OPEN: list[BrowserContext] = []
+
+
+@contextmanager
+def visiting(
+    browser: Browser, theme: str = "light", watch: Watch | None = None, **more: Any
+) -> Iterator[Page]:
+    """A page in a browser context of its own, in the colour scheme that the system would ask for.
+
+    `watch` notes what goes wrong in it; `more` goes to the context.
+    """
+    context = browser.new_context(**{"viewport": VIEWPORT, "color_scheme": theme, **more})
+    context.set_default_timeout(READY_MS)
+    (watch or Watch()).on(context)
+    OPEN.append(context)
+    try:
+        yield context.new_page()
+    finally:
+        OPEN.remove(context)
+        context.close()
+
+
 def open_lab(page: Page, server: Jupyter, path: str = "", wait: bool = True) -> None:
     """Opens JupyterLab, on a notebook if `path` (below the course's folder) is one, and waits for it."""
     page.goto(server.address(f"/lab/tree/{path}" if path else "/lab", reset=""))
@@ -105,6 +134,24 @@ def run_all(page: Page) -> bool:
     return bool(command(page, "notebook:run-all-cells"))
 
 
+def run_cell(page: Page, cell_id: str) -> str:
+    """Runs one cell, waits for it, and returns what it printed; "" for nothing or an exception."""
+    page.evaluate(f"(n) => {{ {_CONTENT}.activeCellIndex = n; }}", _place(page, cell_id))
+    command(page, "notebook:run-cell")
+    outputs = next(c["outputs"] for c in code_cells(page) if c["id"] == cell_id)
+    return "".join(o["text"] for o in outputs if o["output_type"] == "stream" and o["name"] == "stdout")
+
+
+def await_print(page: Page, cell_id: str, expected: str) -> None:
+    """Runs a cell until it prints what is expected: a widget's message may arrive after the cell ran.
+
+    AssertionError with what it printed last, after a while.
+    """
+    deadline = time.monotonic() + MESSAGE_SECONDS
+    while (printed := run_cell(page, cell_id).strip()) != expected:
+        assert time.monotonic() < deadline, f"{cell_id} prints {printed!r}, not {expected!r}"
+
+
 def save(page: Page) -> None:
     command(page, "docmanager:save")
 
@@ -126,10 +173,13 @@ def errors(page: Page) -> list[str]:
 
 def cell(page: Page, cell_id: str) -> Locator:
     """The cell with this id in the notebook in front."""
-    widgets = "window.jupyterapp.shell.currentWidget.content.widgets"
-    number = page.evaluate(f"(id) => {widgets}.findIndex((widget) => widget.model.id === id)", cell_id)
+    return page.locator(f"{PANEL} .jp-Notebook .jp-Cell").nth(_place(page, cell_id))
+
+
+def _place(page: Page, cell_id: str) -> int:
+    number = page.evaluate(f"(id) => {_CONTENT}.widgets.findIndex((cell) => cell.model.id === id)", cell_id)
     assert number >= 0, f"no cell {cell_id!r} in the notebook in front"
-    return page.locator(f"{PANEL} .jp-Notebook .jp-Cell").nth(number)
+    return int(number)
 
 
 def picture(page: Page, folder: Path, name: str) -> Path:
@@ -143,6 +193,8 @@ def picture(page: Page, folder: Path, name: str) -> Path:
 def pictures_of_all(page: Page, folder: Path, name: str) -> list[Path]:
     """Keeps pictures of the whole notebook in front, top to bottom, as NAME-1.png, NAME-2.png, ..."""
     folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob(f"{name}-*.png"):
+        old.unlink()
     size = page.viewport_size
     assert size is not None
     page.set_viewport_size({"width": size["width"], "height": PIECE})

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parent))
 import browsing  # noqa: E402
@@ -22,33 +22,39 @@ ARTEFACTS = ROOT / "test-artifacts"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 # No name but this machine's is looked up: without a network, and without the slowness of intercepting.
 ALONE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
-VIEWPORT = {"width": 1400, "height": 900}
 
 NewPage = Callable[..., Page]
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Leaves a picture of each open page, and the end of each server's log, where a test failed."""
     report = yield
     if report.failed:
-        item.stash[FAILED] = True
+        name = re.sub(r"[^A-Za-z0-9_.-]+", "-", item.name).strip("-")
+        pages = [page for context in browsing.OPEN for page in context.pages]
+        for number, page in enumerate(pages, start=1):
+            # A page that is gone must not hide why the test failed.
+            with suppress(Error):
+                browsing.picture(page, ARTEFACTS, f"failed-{name}-{number}")
         for server in Jupyter.running:
             report.sections.append((f"JupyterLab of {server.user}: {server.log}", server.tail()))
     return report
 
 
-FAILED = pytest.StashKey[bool]()
-
-
 @pytest.fixture(scope="session")
 def artefacts() -> Path:
-    """The folder in which pictures are kept."""
+    """The folder in which pictures are kept, without those of earlier failures."""
     ARTEFACTS.mkdir(exist_ok=True)
+    for old in ARTEFACTS.glob("failed-*.png"):
+        old.unlink()
     return ARTEFACTS
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def browser(artefacts: Path) -> Iterator[Browser]:
     """A Chromium of this machine."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
@@ -61,27 +67,10 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def new_page(browser: Browser, artefacts: Path, request: pytest.FixtureRequest) -> Iterator[NewPage]:
-    """Makes pages, each in a browser context of its own: `new_page(theme, watch, **options of a context)`.
-
-    A failed test leaves a picture of each.
-    """
-    contexts: list[BrowserContext] = []
-
-    def make(theme: str = "light", watch: Watch | None = None, **more: Any) -> Page:
-        context = browser.new_context(**{"viewport": VIEWPORT, "color_scheme": theme, **more})
-        context.set_default_timeout(browsing.READY_MS)
-        (watch or Watch()).on(context)
-        contexts.append(context)
-        return context.new_page()
-
-    yield make
-    failed = request.node.stash.get(FAILED, False)
-    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", request.node.name)
-    for number, context in enumerate(contexts, start=1):
-        for page in context.pages if failed else ():
-            browsing.picture(page, artefacts, f"failed-{name}-{number}")
-        context.close()
+def new_page(browser: Browser) -> Iterator[NewPage]:
+    """Makes pages as `browsing.visiting` does, open until the test ends."""
+    with ExitStack() as stack:
+        yield lambda *args, **more: stack.enter_context(browsing.visiting(browser, *args, **more))
 
 
 @pytest.fixture(params=["light", "dark"])

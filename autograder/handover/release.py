@@ -59,8 +59,6 @@ class ReleaseAssignment(Careful, default.ExchangeReleaseAssignment):
         """Puts the lab out."""
         target = self.outbox / self.lab
         places.recover(target)
-        if target.exists() and not self.force:
-            self._out_already(target)
         with places.scratch(target) as fresh, opened(self.source, link=True) as source:
             self.carried(source, fresh, notebooks(self.source), f"the release of {self.lab}")
             self.give_modes(fresh, 0o644, OPEN)

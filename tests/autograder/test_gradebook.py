@@ -17,6 +17,8 @@ from nbgrader.api import Gradebook
 from autograder.gradebook import check
 from autograder.settings import find_scripts
 
+from .school import Elsewhere
+
 COURSE = "glassbox"
 
 
@@ -210,3 +212,22 @@ def test_a_crash_of_a_writer_is_left_to_sqlite(book: Path) -> None:
     journal.write_bytes(b"")
     with unchanged(book):
         assert check(book, COURSE) == ""
+
+
+def test_a_gradebook_is_good_while_it_is_made_and_while_two_write_to_it(tmp_path: Path) -> None:
+    find_scripts()
+    path = tmp_path / "gradebook.db"
+
+    def enrol(who: str) -> str:
+        with Gradebook(f"sqlite:///{path}", COURSE) as book:
+            for number in range(20):
+                book.add_student(f"{who}{number}")
+        return "done"
+
+    for names in (["ada"], ["bob", "cleo"]):
+        running = [Elsewhere(lambda who=who: enrol(who)) for who in names]
+        while any(process.running() for process in running):
+            assert check(path, COURSE, wait=10) == ""
+        assert [process.answer() for process in running] == ["done"] * len(names)
+    with Gradebook(f"sqlite:///{path}", COURSE) as book:
+        assert len(book.students) == 60

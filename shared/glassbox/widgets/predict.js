@@ -25,9 +25,9 @@ function make(tag, className, text) {
 function render({ model, el }) {
   const choices = model.get("choices");
   const name = "gb-" + Math.random().toString(36).slice(2);
-  // JupyterLab would take arrow keys and letters for its own shortcuts
   const root = make("div", "gb-widget gb-predict");
-  root.dataset.lmSuppressShortcuts = "true";
+  // JupyterLab would take arrow keys and letters for its own shortcuts; it asks the focused element first
+  root.addEventListener("focusin", (event) => { event.target.dataset.lmSuppressShortcuts = "true"; });
 
   root.append(make("div", "gb-ask", model.get("question")));
   root.append(make("pre", "gb-expression", model.get("expression")));

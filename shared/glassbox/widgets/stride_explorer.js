@@ -53,8 +53,8 @@ function render({ model, el }) {
   let layout, addresses, positions, readers, active, tensorCells, storageCells, inputs, built;
 
   const root = make("div", { class: "gb-widget gb-explorer" });
-  // JupyterLab would take the arrow keys for moving between notebook cells
-  root.dataset.lmSuppressShortcuts = "true";
+  // JupyterLab would take the arrow keys for moving between notebook cells; it asks the focused element first
+  root.addEventListener("focusin", (event) => { event.target.dataset.lmSuppressShortcuts = "true"; });
   const select = make("select", { "aria-label": "operation" });
   for (const entry of model.get("ops")) select.append(make("option", { value: entry.label }, entry.label));
   const custom = make("option", { value: "as_strided" }, "as_strided (your own)");

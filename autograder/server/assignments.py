@@ -9,16 +9,27 @@ from typing import Any
 from nbgrader.auth import Authenticator
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.exchange import ExchangeError, ExchangeFactory
+from nbgrader.utils import parse_utc
 from traitlets.config import Config, LoggingConfigurable
 
 from .. import exchanging, labs
 from ..errors import PlainError
+from ..handover.base import span
+from ..handover.release import due_by
 from ..settings import configure
 
 NO_EXCHANGE = (
     "This copy of the course knows of no exchange folder. Hand your notebook in as your instructor says; "
     "if your class has such a folder, start the course with: python3 course.py lab --exchange FOLDER"
 )
+
+
+def when(item: dict[str, Any], timestamp: str) -> str:
+    """The time of a submission as the list shows it, with a word where it was late."""
+    moment = parse_utc(timestamp)
+    due = due_by(exchanging.folder(labs.ROOT) / item["course_id"] / "outbound", item["assignment_id"])
+    late = f", {span((moment - due).total_seconds())} late" if due and moment > due else ""
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC{late}"
 
 
 class Assignments(LoggingConfigurable):
@@ -75,6 +86,7 @@ class Assignments(LoggingConfigurable):
         for item in handed_in:
             item["submissions"].sort(key=lambda one: one["timestamp"])
             for one in item["submissions"]:
+                one["timestamp"] = when(item, one["timestamp"])
                 if one["local_feedback_path"]:
                     one["local_feedback_path"] = relpath(one["local_feedback_path"], self.served)
         return [

@@ -121,10 +121,14 @@ class Assignments:
 
     def refresh(self) -> None:
         """Asks for the list again."""
-        with self.page.expect_response(re.compile(r"/courses\b")) as answer:
+        # The list asks for the courses first, then for what there is of the first of them, if there is one.
+        with self.page.expect_response(re.compile(r"/courses\b")) as first:
             self.panel.locator("#refresh_assignments_list").click()
-        if answer.value.json()["value"] and answer.value.json()["success"]:
-            self.page.wait_for_timeout(0)
+        found = first.value.json()
+        if found["success"] and found["value"]:
+            self.panel.locator(".list_item").first.wait_for()
+        elif not found["success"]:
+            self.panel.locator("#released_assignments_list_error").wait_for()
         self.settled()
 
     def settled(self) -> None:
@@ -150,6 +154,16 @@ class Assignments:
             part.locator("a.assignment-notebooks-link").click()
         inner.wait_for()
         return inner
+
+    @contextmanager
+    def refused(self) -> Iterator[str]:
+        """Presses Submit; what the dialog says that refuses it."""
+        self.part("fetched").locator("button", has_text="Submit").click()
+        dialog = self.page.locator(".jp-Dialog.nbgrader-ErrorDialog")
+        dialog.wait_for()
+        yield dialog.inner_text()
+        dialog.locator("button", has_text="OK").click()
+        dialog.wait_for(state="detached")
 
     def problem(self) -> str:
         """The sentence that stands in the place of the lists; "" where there is none."""

@@ -276,3 +276,72 @@ def test_two_people_with_homes_of_their_own(
         (mine,) = (student.folder / "labs" / LAB / "feedback").glob("*/*.html")
         assert f"Feedback for {student.user}" in mine.read_text(encoding="utf-8")
     assert watch.problems() == []
+
+
+def test_what_a_learner_meets(
+    course_folder: Path, tmp_path: Path, hosting: ExitStack, new_page: Callable[..., Page], watch: Watch
+) -> None:
+    """Each thing that goes wrong on the way in has a sentence, and nothing is lost."""
+    teacher = Jupyter(course_folder, tmp_path / "teacher")
+    command(teacher, "bundle", str(tmp_path / "copy"))
+    copy, exchange = tmp_path / "copy", tmp_path / "exchange"
+    learner = hosting.enter_context(Jupyter(copy, tmp_path / "home"))
+    page = new_page(watch=watch, viewport=WINDOW)
+    arrive(page, learner)
+
+    lists = Assignments.open(page)
+    assert lists.problem().startswith("This copy of the course knows of no exchange folder.")
+    exchanging.choose(copy, exchange)
+    lists.refresh()
+    assert lists.problem().startswith(f"The exchange folder {exchange} is not there")
+    exchange.write_text("a file")
+    lists.refresh()
+    assert lists.problem().startswith(f"The exchange folder {exchange} is a file")
+
+    exchange.unlink()
+    exchange.mkdir()
+    shutil.rmtree(copy / "labs" / LAB)
+    lists.refresh()
+    assert lists.problem() == ""
+    assert "no assignments to fetch" in lists.part("released").inner_text()
+
+    exchanging.choose(course_folder, exchange)
+    command(teacher, "nbgrader", "generate_assignment", LAB, "--force")
+    command(teacher, "nbgrader", "release_assignment", LAB)
+    lists.refresh()
+    released = exchange / "glassbox" / "outbound" / LAB
+    released.rename(tmp_path / "taken-back")
+    lists.press("released", "Fetch")
+    assert "is not released" in lists.problem() or "no lab" in lists.problem()
+    (tmp_path / "taken-back").rename(released)
+    lists.refresh()
+    lists.press("released", "Fetch")
+
+    mine = copy / "labs" / LAB / f"{LAB}.ipynb"
+    mine.rename(mine.with_name("my lab.ipynb"))
+    with lists.refused() as words:
+        assert f"Nothing was handed in: your notebook must be called {LAB}.ipynb" in words
+    mine.with_name("my lab.ipynb").rename(mine)
+    exchange.rename(tmp_path / "gone")
+    with lists.refused() as words:
+        assert f"The exchange folder {exchange} is not there" in words
+    (tmp_path / "gone").rename(exchange)
+    lists.refresh()
+
+    # Two windows at once
+    other = new_page(watch=watch, viewport=WINDOW)
+    arrive(other, learner)
+    there = Assignments.open(other)
+    for one in (lists, there):
+        one.part("fetched").locator("button", has_text="Submit").click(no_wait_after=True)
+    for one in (lists, there):
+        one.part("submitted").locator(".nested_list_item").first.wait_for()
+        one.refresh()
+        assert one.part("submitted").locator(".nested_list_item").count() == 2
+    assert len(list((exchange / "glassbox" / "inbound").iterdir())) == 2
+
+    lists.press("submitted", "Fetch Feedback")
+    assert lists.problem().startswith(f"There is no feedback on your {LAB} yet")
+    lists.refresh()
+    assert lists.part("submitted").locator(".nested_list_item").count() == 2
+    assert watch.problems() == []

@@ -118,12 +118,14 @@ def nbgrader(arguments: list[str]) -> int:
     PlainError where it would work on a gradebook that is not this course's.
     """
     if arguments[:1] and arguments[0] in WRITES and not any(word.startswith("--db") for word in arguments):
-        from . import gradebook
+        from . import gradebook, stamps
         from .settings import COURSE
 
         problem = gradebook.check(labs.ROOT / "gradebook.db", COURSE)
         if problem:
             raise PlainError(problem)
+        for sentence in stamps.set_aside(labs.ROOT / "submitted"):
+            print(sentence, file=sys.stderr)
     return subprocess.call([sys.executable, "-m", "nbgrader", *arguments], cwd=labs.ROOT)
 
 

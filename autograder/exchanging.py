@@ -60,14 +60,15 @@ def choose(root: Path, place: Path | None) -> None:
 
 
 def make(root: Path) -> str:
-    """Makes the exchange folder where it is missing, for all members of the class to write in; returns "" or
-    a sentence about why it could not.
+    """Makes the exchange folder where it is missing; returns "" or a sentence about why it could not.
+
+    Others may enter it and not write to it: a release makes the one place in it that all may write to.
     """
     place = folder(root)
     try:
         if not place.is_dir():
             place.mkdir(parents=True)
-            place.chmod(0o777)
+            place.chmod(0o755)
     except OSError as error:
         return f"The exchange folder {place} could not be made ({error.strerror or error}): choose another."
     return ""

@@ -36,10 +36,11 @@ WAITING_MESSAGES = 250
 KEPT_VARIABLES = ("LANG", "LC_ALL", "TZ", "SYSTEMROOT", "TEMP", "TMP", "OPENBLAS_CORETYPE")
 
 BOOT = '''"""Starts ipykernel on the path prepared for it, with stand-ins for the packages that are absent."""
-import ast, sys
+import ast, os, sys
 
 site, sys.argv = sys.argv[1], [sys.argv[0], *sys.argv[2:]]
-sys.path = [place for place in sys.path if "-packages" not in place] + [site]
+# The learner's own modules lie beside the notebook. Last, so that none takes the name of another.
+sys.path = [place for place in sys.path if "-packages" not in place] + [site, os.getcwd()]
 from glassbox.tasks.unplug import StandIns
 
 sys.meta_path.append(StandIns({packages!r}))

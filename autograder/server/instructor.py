@@ -19,7 +19,7 @@ from nbgrader.server_extensions.formgrader import handlers as pages
 from tornado import web
 from traitlets.config import Config
 
-from .. import exchanging, gradebook, labs
+from .. import exchanging, gradebook, labs, stamps
 from ..settings import COURSE, configure
 from .running import Ended, python
 
@@ -145,6 +145,8 @@ def said(ended: Ended) -> str:
         return log
     found = [LINE.match(line) for line in log.splitlines()]
     wrong = [line[2] for line in found if line and line[1] in ("ERROR", "CRITICAL")]
+    # nbgrader ends with a line that says nothing more.
+    wrong = [line for line in wrong if not re.fullmatch(r"nbgrader \w+ failed", line)]
     return "\n".join(dict.fromkeys(wrong)) or log
 
 
@@ -155,6 +157,9 @@ def guarded(handler: type[web.RequestHandler]) -> type[web.RequestHandler]:
         def prepare(self) -> Any:
             problem = trouble(Path(self.coursedir.root) / "gradebook.db")
             if not problem:
+                if "submissions" in self.request.path:
+                    for sentence in stamps.set_aside(Path(self.coursedir.root) / "submitted"):
+                        self.log.warning(sentence)
                 return super().prepare()
             self.set_status(500)
             self.finish(

@@ -17,7 +17,7 @@ from autograder.__main__ import main
 from autograder.errors import PlainError
 from glassbox.tasks import catalogue
 
-from .conftest import LAB, SOLUTION, Desk
+from .conftest import LAB, SOLUTION, Desk, named
 
 
 @pytest.fixture
@@ -227,3 +227,18 @@ def test_a_saved_grade_is_whole_or_not_there(results: Path, monkeypatch: pytest.
     with pytest.raises(OSError, match="no space"):
         pages.save(grading.Grade(LAB, 2, 2, (), (), "later"), results)
     assert (results / f"{LAB}.json").read_text() == before
+
+
+@pytest.mark.slow
+def test_a_module_beside_the_notebook_is_the_learners_to_use(desk: Desk, tmp_path: Path) -> None:
+    notebook = desk.untouched()
+    cell = named(notebook, "contiguous_strides")
+    solution = named(desk.solved(), "contiguous_strides").source
+    (tmp_path / "sliding.py").write_text(solution.replace("def contiguous_strides", "def strides"))
+    # One that has the name of what the kernel itself uses takes nobody's place.
+    (tmp_path / "json.py").write_text("raise SystemExit\n")
+    (tmp_path / "ipykernel.py").write_text("raise SystemExit\n")
+    cell.source = "from sliding import strides as contiguous_strides"
+    modules = sorted(tmp_path.glob("*.py"))
+    outcome = grading.grade_in(desk.classroom, json.dumps(notebook), "with-module", modules)
+    assert outcome.score == 4

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -205,3 +206,30 @@ def test_a_gradebook_of_another_course_is_left_alone(instructor: Jupyter, book: 
     assert refused.returncode == 2
     assert "belongs to another course" in refused.stderr and "Traceback" not in refused.stderr
     assert book.read_bytes() == before
+
+
+@pytest.mark.slow
+def test_a_grade_that_was_cut_short_is_made_anew(instructor: Jupyter) -> None:
+    assert step(instructor, f"assignment/{LAB}/assign")["success"]
+    folder = instructor.folder / "submitted" / "zoe" / LAB
+    folder.mkdir(parents=True)
+    shutil.copy(instructor.folder / "solutions" / LAB / f"{LAB}.ipynb", folder)
+    ended: list[Exception] = []
+
+    def grade() -> None:
+        try:
+            step(instructor, f"submission/{LAB}/zoe/autograde")
+        except OSError as error:
+            ended.append(error)
+
+    work = threading.Thread(target=grade)
+    work.start()
+    while not (instructor.folder / "autograded" / "zoe" / LAB).exists():
+        time.sleep(0.05)
+    instructor.stop()  # with all that it had started
+    work.join()
+    assert len(ended) == 1
+    instructor.start()
+    assert step(instructor, f"submission/{LAB}/zoe/autograde")["success"]
+    (mine,) = [one for one in instructor.get(f"/formgrader/api/submissions/{LAB}") if one["student"] == "zoe"]
+    assert mine["score"] == 100

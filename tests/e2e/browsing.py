@@ -142,6 +142,12 @@ def run_cell(page: Page, cell_id: str) -> str:
     return "".join(o["text"] for o in outputs if o["output_type"] == "stream" and o["name"] == "stdout")
 
 
+def start_cell(page: Page, cell_id: str) -> None:
+    """Runs one cell and waits for nothing."""
+    script = f"(n) => {{ {_CONTENT}.activeCellIndex = n; jupyterapp.commands.execute('notebook:run-cell'); }}"
+    page.evaluate(script, _place(page, cell_id))
+
+
 def await_print(page: Page, cell_id: str, expected: str) -> None:
     """Runs a cell until it prints what is expected: a widget's message may arrive after the cell ran.
 

@@ -1,7 +1,13 @@
-"""Draws the README's picture with the course's own figures: python docs/pictures.py"""
+"""Makes the READMEs' pictures: python docs/pictures.py
+
+The root's are drawn with the course's own figures. Those of the classroom are what the browser tests saw
+last, in test-artifacts/classroom, made small.
+"""
 
 import re
 from pathlib import Path
+
+from PIL import Image
 
 from glassbox import draw, mini
 from glassbox.xray import view_of
@@ -22,7 +28,22 @@ def pictures() -> dict[str, str]:
     }
 
 
+def classroom() -> list[Path]:
+    """Makes docs/classroom anew from the tests' pictures, in few colours; returns its files."""
+    made = []
+    for path in sorted((HERE.parent / "test-artifacts" / "classroom").glob("*.png")):
+        target = HERE / "classroom" / path.name
+        target.parent.mkdir(exist_ok=True)
+        with Image.open(path) as seen:
+            small = seen.convert("RGB").quantize(128, dither=Image.Dither.NONE)
+        small.save(target, optimize=True)
+        made.append(target)
+    return made
+
+
 if __name__ == "__main__":
+    for made in classroom():
+        print(made)
     for name, text in pictures().items():
         (HERE / name).write_text(text, encoding="utf-8")
         print(HERE / name)

@@ -14,7 +14,7 @@ import pytest
 
 import course
 from autograder import bundle as module
-from autograder import labs
+from autograder import exchanging, labs
 from autograder.bundle import bundle
 from autograder.errors import PlainError
 
@@ -184,3 +184,22 @@ def test_a_bundle_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(PlainError, match=r"absent\.txt is missing"):
         bundle(tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_class_with_an_exchange_gets_its_labs_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        module, "FOLDERS", ("docs", "notebooks", "autograder")
+    )  # the rest changes nothing and is large
+    root = tmp_path / "clone"
+    root.mkdir()
+    for name in (*module.FILES, *module.FOLDERS):
+        if (ROOT / name).exists():
+            (root / name).symlink_to(ROOT / name)
+    monkeypatch.setattr(labs, "ROOT", root)
+    exchanging.choose(root, tmp_path / "class")
+    made = bundle(tmp_path / "copy")
+    assert exchanging.chosen(made) == tmp_path / "class"
+    assert list((made / "labs").iterdir()) == []
+    assert (made / "autograder" / "masters" / "lab1_storage" / "lab1_storage.ipynb").is_file()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import course
+from autograder import exchanging
 from course import Environment
 
 ROOT = Path(course.__file__).parent
@@ -88,6 +89,65 @@ def test_lab_and_test_take_a_torch_index(env: Ready, started: list[list[str]]) -
     course.main(["lab", "--torch-index", "https://x"], env)
     course.main(["test", "--torch-index", "https://x"], env)
     assert env.asked == [({"course"}, "https://x"), ({"course", "test"}, "https://x")]
+
+
+PANELS = {False: "learner", True: "instructor"}
+
+
+@pytest.mark.parametrize("instructor", PANELS)
+def test_lab_comes_with_the_panels_of_a_learner_or_an_instructor(
+    env: Ready, monkeypatch: pytest.MonkeyPatch, instructor: bool
+) -> None:
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/mine")
+    found = course.lab_variables(env, instructor)["JUPYTER_CONFIG_PATH"].split(os.pathsep)
+    assert found == [str(env.root / "autograder" / "jupyter" / PANELS[instructor]), "/mine"]
+    assert (ROOT / "autograder" / "jupyter" / PANELS[instructor] / "jupyter_server_config.json").is_file()
+
+
+def test_an_instructor_comes_in_by_a_door_of_their_own(env: Ready, started: list[list[str]]) -> None:
+    (env.root / "solutions").mkdir()
+    assert course.main(["lab", "--instructor"], env) == 5
+    assert "--LabApp.default_url=/instructor" in started[0]
+
+
+def test_a_students_copy_has_no_instructor(
+    env: Ready, started: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert course.main(["lab", "--instructor"], env) == 2
+    assert "student's copy" in capsys.readouterr().err
+    assert started == [] and env.asked == []
+
+
+def test_lab_keeps_the_exchange_folder_until_told_otherwise(
+    env: Ready, started: list[list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words, kept in [
+        (["--exchange", "class"], tmp_path / "class"),
+        ([], tmp_path / "class"),
+        (["--exchange", "default"], None),
+    ]:
+        assert course.main(["lab", *words], env) == 5
+        assert exchanging.chosen(env.root) == kept
+
+
+def test_an_exchange_folder_that_is_a_file_is_refused_before_anything_starts(
+    env: Ready, started: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (env.root / "class").write_text("")
+    assert course.main(["lab", "--exchange", str(env.root / "class")], env) == 2
+    assert "is a file" in capsys.readouterr().err
+    assert started == [] and env.asked == [] and exchanging.chosen(env.root) is None
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"exchange": 1}', '{"exchange": "here"}', "[" * 99999])
+def test_a_choice_that_cannot_be_read_has_a_way_out(
+    env: Ready, started: list[list[str]], capsys: pytest.CaptureFixture[str], content: str
+) -> None:
+    (env.root / exchanging.FILE).write_text(content)
+    assert course.main(["lab"], env) == 2
+    assert "--exchange FOLDER" in capsys.readouterr().err
+    assert course.main(["lab", "--exchange", "default"], env) == 5
 
 
 # test

@@ -11,12 +11,21 @@ from typing import Any
 import pytest
 
 import course
+from autograder import exchanging
 from autograder.__main__ import parser
 
 ROOT = Path(course.__file__).parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```sh\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
-COMMANDS = [line for block in BLOCKS for line in block.splitlines() if line]
+CLASSROOM = (ROOT / "autograder" / "README.md").read_text(encoding="utf-8")
+
+
+def commands(text: str) -> list[str]:
+    """The lines of a text's blocks of commands."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line]
+
+
+COMMANDS = commands(README)
 
 CPU = "https://download.pytorch.org/whl/cpu"
 # How each command is run by a test: the words that course.py starts in the end, after `python`.
@@ -28,15 +37,21 @@ STARTS: dict[str, list[list[str]]] = {
     "python3 course.py grade lab1_storage": [["-m", "autograder", "grade", "lab1_storage"]],
     "python3 course.py reset lab1_storage": [["-m", "autograder", "reset", "lab1_storage"]],
     "python3 course.py bundle glassbox-student.zip": [["-m", "autograder", "bundle", "glassbox-student.zip"]],
-    "python3 course.py nbgrader generate_assignment lab1_storage --force": [
-        ["-m", "autograder", "nbgrader", "generate_assignment", "lab1_storage", "--force"]
-    ],
-    "python3 course.py nbgrader autograde lab1_storage": [
-        ["-m", "autograder", "nbgrader", "autograde", "lab1_storage"]
-    ],
-    "python3 course.py nbgrader generate_feedback lab1_storage": [
-        ["-m", "autograder", "nbgrader", "generate_feedback", "lab1_storage"]
-    ],
+    "python3 course.py lab --instructor": [["-m", "jupyterlab"]],
+    "python3 course.py lab --instructor --exchange /srv/class": [["-m", "jupyterlab"]],
+    **{
+        f"python3 course.py nbgrader {words}": [["-m", "autograder", "nbgrader", *words.split()]]
+        for words in (
+            "generate_assignment lab1_storage --force",
+            "release_assignment lab1_storage",
+            "collect lab1_storage --update",
+            "autograde lab1_storage",
+            "generate_feedback lab1_storage",
+            "release_feedback lab1_storage",
+            "zip_collect lab1_storage",
+            "export",
+        )
+    },
     "python3 course.py labs": [["-m", "autograder", "labs"]],
     "python3 course.py test tests/notebooks": [["-m", "pytest", "tests/notebooks"]],
     "python3 course.py test tests/mini": [["-m", "pytest", "tests/mini"]],
@@ -56,7 +71,8 @@ class Ready(course.Environment):
 
 
 def test_every_command_is_known_here() -> None:
-    assert sorted(COMMANDS) == sorted([*STARTS, *CONDA])
+    assert len(COMMANDS) == len(set(COMMANDS))
+    assert {*COMMANDS, *commands(CLASSROOM)} == {*STARTS, *CONDA}
 
 
 def test_the_two_commands_come_first() -> None:
@@ -73,6 +89,7 @@ def test_a_command_starts_what_it_should(command: str, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(course, "hand_over", note)
     monkeypatch.setattr(course.subprocess, "call", note)
+    monkeypatch.setattr(exchanging, "choose", lambda root, place: None)
     python, script, *words = shlex.split(command)
     assert (python, script) == ("python3", "course.py")
     assert course.main(words, Ready(ROOT)) == 0
@@ -130,3 +147,13 @@ def test_the_picture_is_drawn_by_the_course(name: str, monkeypatch: pytest.Monke
     stored = (ROOT / "docs" / name).read_text(encoding="utf-8")
     assert words(stored) == words(pictures.pictures()[name]) != []
     sys.modules.pop("pictures")
+
+
+def test_the_classroom_shows_what_the_browser_tests_see() -> None:
+    shown = re.findall(r"\]\(\.\./docs/classroom/(.*?)\)", CLASSROOM)
+    walk = (ROOT / "tests" / "e2e" / "test_classroom.py").read_text(encoding="utf-8")
+    assert len(shown) >= 8
+    assert {name.removesuffix(".png") for name in shown} <= set(re.findall(r'shot\(page, "(.*?)"\)', walk))
+    for name in shown:
+        picture = (ROOT / "docs" / "classroom" / name).read_bytes()
+        assert picture[:8] == b"\x89PNG\r\n\x1a\n" and len(picture) < 150_000

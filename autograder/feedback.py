@@ -18,6 +18,7 @@ from .cells import ANSI, is_check, task_id
 from .gradesheet import GradeSheet, Mark
 from .grading import TaskGrade
 from .report import KEY
+from .stamps import span
 
 CELL = 4_000
 REST = 60_000
@@ -115,14 +116,6 @@ def task(cell: NotebookNode, mark: Mark, lab: str) -> TaskGrade:
     )
 
 
-def since(seconds: float) -> str:
-    """A length of time in words, in its largest whole unit of which there are at least two: "5 hours"."""
-    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{int(seconds // length)} {unit}"
-    return "a minute" if seconds >= 60 else "less than a minute"
-
-
 def _name(cell: NotebookNode) -> str:
     return str(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
 
@@ -139,7 +132,7 @@ def _late(sheet: GradeSheet) -> str:
     cost = (
         f" {sheet.penalty:g} points are taken off for that." if sheet.penalty else " No points are taken off."
     )
-    return f'<p class="late">Handed in {since(sheet.late)} after the due date.{cost}</p>'
+    return f'<p class="late">Handed in {span(sheet.late)} after the due date.{cost}</p>'
 
 
 def _scores(sheet: GradeSheet, tasks: list[TaskGrade], answers: list[str]) -> str:

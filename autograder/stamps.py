@@ -1,4 +1,4 @@
-"""Times that submissions say of themselves: one that cannot be read would stop nbgrader for a whole class."""
+"""Times of submissions: lengths of time in words, and times that cannot be read."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ ASIDE = "timestamp.unreadable"
 
 
 def set_aside(submitted: Path) -> list[str]:
-    """Takes unreadable timestamp.txt files below `submitted` out of nbgrader's sight; returns a sentence for
-    each. Their submissions then count as handed in without a time.
+    """Takes unreadable timestamp.txt files below `submitted` out of nbgrader's sight, which one of them would
+    stop for the whole class; returns a sentence for each. Their submissions then count as without a time.
     """
     told = []
     for path in sorted(submitted.glob(f"*/*/{STAMP}")):
@@ -27,3 +27,11 @@ def set_aside(submitted: Path) -> list[str]:
         path.rename(path.with_name(ASIDE))
         told.append(f"{path} holds no time that can be read: it is called {ASIDE} now and does not count.")
     return told
+
+
+def span(seconds: float) -> str:
+    """A length of time in words, in its largest whole unit of which there are at least two: "5 hours"."""
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{int(seconds // length)} {unit}"
+    return "a minute" if seconds >= 60 else "less than a minute"

@@ -171,12 +171,3 @@ def now() -> datetime:
 def moment(seconds: float) -> datetime:
     """The same for seconds since 1970."""
     return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
-
-
-def span(seconds: float) -> str:
-    """A length of time in words: days, hours or minutes."""
-    for size, word in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if seconds >= size:
-            count = int(seconds // size)
-            return f"{count} {word}{'s' if count > 1 else ''}"
-    return "less than a minute"

@@ -14,8 +14,9 @@ from pathlib import Path
 from nbgrader.exchange import default
 from nbgrader.utils import parse_utc
 
+from ..stamps import span
 from . import places
-from .base import NO_ROOM, Careful, moment, notebooks, now, proper, span
+from .base import NO_ROOM, Careful, moment, notebooks, now, proper
 from .carrying import UnfitError, opened
 from .release import keep_due
 from .submit import FORMAT, SECRET, STAMP

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from nbgrader.exchange import default
 
+from ..stamps import span
 from . import places
-from .base import Careful, notebooks, now, span, visible
+from .base import Careful, notebooks, now, visible
 from .carrying import Carried, UnfitError, opened
 from .fetch import released
 from .release import due_by

@@ -14,9 +14,9 @@ from traitlets.config import Config, LoggingConfigurable
 
 from .. import exchanging, labs
 from ..errors import PlainError
-from ..handover.base import span
 from ..handover.release import due_by
 from ..settings import configure
+from ..stamps import span
 
 NO_EXCHANGE = (
     "This copy of the course knows of no exchange folder. Hand your notebook in as your instructor says; "

@@ -20,9 +20,10 @@ from traitlets.config import Config
 from autograder import gradesheet, prose
 from autograder.classroom import Classroom
 from autograder.errors import PlainError
-from autograder.feedback import page, since, task
+from autograder.feedback import page, task
 from autograder.gradesheet import GradeSheet, Mark
 from autograder.settings import configure
+from autograder.stamps import span
 from glassbox.tasks import catalogue
 
 from .conftest import LAB, Desk, named
@@ -332,7 +333,7 @@ def test_a_persons_points_are_told_apart_from_the_judges(handed: dict[str, Hande
     ],
 )
 def test_a_length_of_time_is_told_in_words(seconds: float, words: str) -> None:
-    assert since(seconds) == words
+    assert span(seconds) == words
 
 
 @pytest.mark.parametrize(

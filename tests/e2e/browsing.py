@@ -17,6 +17,7 @@ READY_MS = 90_000
 MESSAGE_SECONDS = 20
 RUN_MS = 240_000
 VIEWPORT = {"width": 1400, "height": 900}
+VIEW = "application/vnd.jupyter.widget-view+json"
 PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden)"
 # The height of the window while pictures of a whole notebook are taken.
 PIECE = 1800
@@ -72,6 +73,16 @@ class Watch:
         # data: and blob: have no host
         if parts.hostname not in (None, "127.0.0.1", "localhost"):
             self.strangers.append(request.url)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A notebook that was run from top to bottom and is still on the page."""
+
+    name: str
+    page: Page
+    watch: Watch
+    finished: bool
 
 
 # The pages that are open now, so that a failed test can leave pictures of them.
@@ -165,6 +176,12 @@ def save(page: Page) -> None:
 def code_cells(page: Page) -> list[dict[str, Any]]:
     """The code cells of the notebook in front as the model has them: id, count, outputs."""
     return page.evaluate(_OUTPUTS)
+
+
+def shown(page: Page, live: bool) -> list[str]:
+    """The HTML forms of the outputs that are widgets (`live`), or of those that are none."""
+    outputs = [o["data"] for cell in code_cells(page) for o in cell["outputs"] if "data" in o]
+    return ["".join(data.get("text/html", "")) for data in outputs if (VIEW in data) == live]
 
 
 def errors(page: Page) -> list[str]:

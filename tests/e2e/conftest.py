@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from playwright.sync_api import Browser, Error, Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parent))
 import browsing  # noqa: E402
-from browsing import Watch  # noqa: E402
+from browsing import Ran, Watch  # noqa: E402
 from serving import Jupyter, copy_course  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,3 +103,18 @@ def server(course_copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """A server of that copy."""
     with Jupyter(course_copy, tmp_path_factory.mktemp("home")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def executed(browser: Browser, server: Jupyter) -> Iterator[Callable[[str], Ran]]:
+    """Opens a notebook of the course and runs it whole at the first call; its page stays open."""
+    with ExitStack() as stack:
+
+        @cache
+        def run(name: str) -> Ran:
+            watch = Watch()
+            page = stack.enter_context(browsing.visiting(browser, "light", watch))
+            browsing.open_lab(page, server, f"notebooks/{name}.ipynb")
+            return Ran(name, page, watch, browsing.run_all(page))
+
+        yield run

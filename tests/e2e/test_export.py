@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from browsing import Watch, code_cells, errors, open_lab, picture, run_all, visiting
+from browsing import Ran, Watch, picture, shown, visiting
 from playwright.sync_api import Browser, Page
 from serving import Jupyter
 
@@ -29,18 +29,17 @@ class Exported:
 
 
 @pytest.fixture(scope="module")
-def exported(browser: Browser, server: Jupyter, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+def exported(
+    executed: Callable[[str], Ran], server: Jupyter, tmp_path_factory: pytest.TempPathFactory
+) -> Exported:
     folder = tmp_path_factory.mktemp("exported")
-    with visiting(browser) as page:
-        open_lab(page, server, f"notebooks/{NAME}.ipynb")
-        assert run_all(page), errors(page)
-        data = [o["data"] for c in code_cells(page) for o in c["outputs"] if "data" in o]
-        html = ["".join(entry.get("text/html", "")) for entry in data]
-        by_menu(page, folder / "menu.html")
+    page = executed(NAME).page
+    by_menu(page, folder / "menu.html")
     argv = [sys.executable, "-m", "nbconvert", "--to", "html", f"notebooks/{NAME}.ipynb"]
     argv += ["--output-dir", str(folder), "--output", "command"]
     environment = server.environment.variables()
     subprocess.run(argv, cwd=server.folder, env=environment, check=True, capture_output=True)
+    html = shown(page, live=True) + shown(page, live=False)
     return Exported(
         folder / "menu.html",
         folder / "command.html",

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsing import PANEL, Watch, code_cells, errors, open_notebook7, picture, run_all
+from browsing import PANEL, Watch, errors, open_notebook7, picture, run_all, shown
 from playwright.sync_api import Page, expect
 from serving import Jupyter
 
 pytestmark = pytest.mark.browser
 
-VIEW = "application/vnd.jupyter.widget-view+json"
 # Notebook 7.6 raises these on any notebook, as it loads and as it is left.
 ITS_OWN = (
     "Cannot read properties of undefined (reading 'schema')",
@@ -35,13 +34,11 @@ def test_it_runs_whole_and_shows_what_it_has(
 ) -> None:
     open_notebook7(page, apart, f"notebooks/{name}.ipynb")
     assert run_all(page), errors(page)
-    data = [o["data"] for c in code_cells(page) for o in c["outputs"] if "data" in o]
-    live = [entry for entry in data if VIEW in entry]
-    drawn = [entry for entry in data if VIEW not in entry]
-    expect(page.locator(f"{PANEL} .gb-widget")).to_have_count(len(live))
-    figures = sum("".join(entry.get("text/html", "")).count("<svg") for entry in drawn)
+    widgets = shown(page, live=True)
+    expect(page.locator(f"{PANEL} .gb-widget")).to_have_count(len(widgets))
+    figures = sum(html.count("<svg") for html in shown(page, live=False))
     expect(page.locator(f"{PANEL} svg.glassbox-figure")).to_have_count(figures)
-    assert live and figures
+    assert widgets and figures
     picture(page, artefacts, f"notebook7-{name}-{theme}")
     assert [error for error in watch.page_errors if error not in ITS_OWN] == []
     assert watch.console_errors == watch.strangers == []

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import nbformat
 import pytest
-from browsing import (
-    PANEL,
-    Watch,
-    cell,
-    code_cells,
-    errors,
-    open_lab,
-    pictures_of_all,
-    run_all,
-    visiting,
-)
+from browsing import PANEL, Ran, cell, code_cells, errors, pictures_of_all, shown
 from contrast import TEXT, contrasts
-from playwright.sync_api import Browser, Page, expect
-from serving import Jupyter
+from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.browser
-
-VIEW = "application/vnd.jupyter.widget-view+json"
 
 # A theme's styles arrive after its name.
 _SETTLED = """([selector, light]) => document.body.dataset.jpThemeLight === light
@@ -50,22 +36,6 @@ class Look:
     pictures: list[Path]
 
 
-@dataclass(frozen=True)
-class Ran:
-    """A notebook that was run from top to bottom and is still on the page."""
-
-    name: str
-    page: Page
-    watch: Watch
-    finished: bool
-    looks: dict[str, Look]
-
-    def shown(self, live: bool) -> list[str]:
-        """The HTML forms of the outputs that are widgets (`live`), or of those that are none."""
-        outputs = [o["data"] for c in code_cells(self.page) for o in c["outputs"] if "data" in o]
-        return ["".join(data.get("text/html", "")) for data in outputs if (VIEW in data) == live]
-
-
 def look(page: Page, theme: str, artefacts: Path, name: str) -> Look:
     """Turns the page to the theme, by the system's colour scheme, and reads what is there."""
     page.emulate_media(color_scheme=theme)
@@ -83,31 +53,20 @@ def look(page: Page, theme: str, artefacts: Path, name: str) -> Look:
     )
 
 
-@pytest.fixture(scope="module")
-def run_once(browser: Browser, server: Jupyter, artefacts: Path) -> Iterator[Callable[[str], Ran]]:
-    """Runs a notebook at the first call and looks at it in both themes; its page stays open."""
-    with ExitStack() as stack:
-
-        @cache
-        def run(name: str) -> Ran:
-            watch = Watch()
-            page = stack.enter_context(visiting(browser, "light", watch))
-            open_lab(page, server, f"notebooks/{name}.ipynb")
-            finished = run_all(page)
-            looks = {theme: look(page, theme, artefacts, name) for theme in ("light", "dark")}
-            return Ran(name, page, watch, finished, looks)
-
-        yield run
-
-
 @pytest.fixture(params=["00_start", "01_storage"])
-def ran(request: pytest.FixtureRequest, run_once: Callable[[str], Ran]) -> Ran:
-    return run_once(request.param)
+def ran(request: pytest.FixtureRequest, executed: Callable[[str], Ran]) -> Ran:
+    return executed(request.param)
+
+
+@pytest.fixture(scope="module")
+def looked(executed: Callable[[str], Ran], artefacts: Path) -> Callable[[str, str], Look]:
+    """Looks at a notebook in a theme, once."""
+    return cache(lambda name, theme: look(executed(name).page, theme, artefacts, name))
 
 
 @pytest.fixture
-def seen(ran: Ran, theme: str) -> Look:
-    return ran.looks[theme]
+def seen(ran: Ran, theme: str, looked: Callable[[str, str], Look]) -> Look:
+    return looked(ran.name, theme)
 
 
 def test_it_runs_whole(ran: Ran) -> None:
@@ -121,12 +80,12 @@ def test_nothing_else_goes_wrong(ran: Ran) -> None:
 
 
 def test_each_widget_is_drawn(ran: Ran, seen: Look) -> None:
-    assert len(seen.widgets) == len(ran.shown(live=True)) > 0
+    assert len(seen.widgets) == len(shown(ran.page, live=True)) > 0
     assert min(size["height"] for size in seen.widgets) > 60
 
 
 def test_each_figure_is_drawn(ran: Ran, seen: Look) -> None:
-    assert len(seen.figures) == sum(html.count("<svg") for html in ran.shown(live=False)) > 0
+    assert len(seen.figures) == sum(html.count("<svg") for html in shown(ran.page, live=False)) > 0
     assert min(size["width"] for size in seen.figures) > 100
 
 

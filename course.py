@@ -55,7 +55,15 @@ ADDRESS = re.compile(r"(https?|file)://")
 DEFAULT = "default"
 
 # Read by every Jupyter program of .venv: nbconvert's command line and JupyterLab's export menu alike.
-JUPYTER = {"HTMLExporter": {"preprocessors": ["glassbox.widgets.export.StaticFigures"]}}
+JUPYTER = {
+    "HTMLExporter": {
+        "preprocessors": ["glassbox.widgets.export.StaticFigures"],
+        "filters": {
+            "clean_html": "glassbox.widgets.export.CleanHTML",
+            "highlight_code": "glassbox.widgets.export.FoldedCode",
+        },
+    }
+}
 
 MOVE = "copy the course to a folder of your own"
 SMALLER = "take a CPU build of torch with --torch-index URL (see README)"

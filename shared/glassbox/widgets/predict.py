@@ -129,7 +129,7 @@ class Predict(GlassboxWidget):
             )
         return (
             f'<div style="border-left:4px solid #6e9bd6;padding:4px 14px"><p>{html.escape(self.question)}</p>'
-            f"<pre>{html.escape(self.expression)}</pre>{ask}{after}</div>"
+            f"<pre><code>{html.escape(self.expression)}</code></pre>{ask}{after}</div>"
         )
 
     def __str__(self) -> str:

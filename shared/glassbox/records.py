@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 Rows = list[dict[str, Any]]
-_CELL = "background:none;padding:0;white-space:nowrap"
+_CELL = "background-color:transparent;padding:0;white-space:nowrap"
 
 
 def markdown_table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -32,7 +32,9 @@ def html_table(rows: Sequence[Mapping[str, Any]], caption: str = "") -> str:
     if not rows:
         return f"<p>{html.escape(caption or 'nothing to show')}</p>"
     columns = list(rows[0])
-    head = "".join(f'<th scope="col" style="text-align:left">{html.escape(c)}</th>' for c in columns)
+    # A long name may break after its underscores, so that a wide table still fits its cell.
+    names = [html.escape(c).replace("_", "_<wbr>") for c in columns]
+    head = "".join(f'<th scope="col" style="text-align:left">{name}</th>' for name in names)
     body = ""
     for row in rows:
         texts = [html.escape(_plain(row.get(c, ""))) for c in columns]

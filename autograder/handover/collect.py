@@ -12,9 +12,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from nbgrader.exchange import default
-from nbgrader.utils import parse_utc
 
-from ..stamps import span
+from ..stamps import read, span
 from . import places
 from .base import NO_ROOM, Careful, moment, notebooks, now, proper
 from .carrying import UnfitError, opened
@@ -94,9 +93,12 @@ class Collect(Careful, default.ExchangeCollect):
         if not fnmatchcase(student, self.coursedir.student_id or "*"):
             return None
         try:
-            time = parse_utc(parts[2])
             written = moment(path.lstat().st_mtime)
-        except (ValueError, OverflowError, TypeError, OSError):
+        except (ValueError, OverflowError, OSError):
+            self._leave(path, "when it was written cannot be told")
+            return None
+        time = read(parts[2])
+        if time is None:
             self._leave(path, "its name holds no time")
             return None
         if time > now() + CLOCKS_DIFFER:
@@ -191,6 +193,6 @@ class Collect(Careful, default.ExchangeCollect):
 def collected_at(folder: Path) -> datetime | None:
     """The time of a collected submission; None where it has none that can be read."""
     try:
-        return parse_utc((folder / STAMP).read_text().strip())
-    except (OSError, ValueError, OverflowError, TypeError):
+        return read((folder / STAMP).read_text())
+    except (OSError, ValueError):
         return None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nbgrader.exchange import default
 
+from ..stamps import read
 from . import places
 from .base import Careful, notebooks, visible
 from .carrying import opened
@@ -109,6 +110,6 @@ def keep_due(outbound: Path, lab: str, due: datetime | None) -> None:
 def due_by(outbound: Path, lab: str) -> datetime | None:
     """By when a lab is due, as the exchange has it."""
     try:
-        return datetime.fromisoformat(due_file(outbound, lab).read_text())
+        return read(due_file(outbound, lab).read_text())
     except (OSError, ValueError):
         return None

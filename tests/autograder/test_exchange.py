@@ -14,7 +14,7 @@ import pytest
 from nbgrader.api import Gradebook
 from nbgrader.exchange import ExchangeError
 
-from autograder.handover import base, carrying, places, submit
+from autograder.handover import base, carrying, places, release, submit
 from autograder.settings import find_scripts
 
 from .school import COURSE, LAB, NOTEBOOK, Elsewhere, Person, School, names, notebook, said
@@ -204,6 +204,15 @@ def test_what_comes_late_is_taken_with_a_word(released: School, gradebook: bytes
     assert len(released.handed_in()) == 2
     released.instructor.do("ReleaseAssignment", force=True)
     assert "2 hours late" in ada.do("Submit")
+
+
+@pytest.mark.parametrize("text", [b"soon", b"\xff", b"12:" + b"9" * 30, b""])
+def test_a_due_date_that_cannot_be_read_stops_no_handing_in(released: School, text: bytes) -> None:
+    ada = released.learner("ada")
+    release.due_file(released.exchange / COURSE / "outbound", LAB).write_bytes(text)
+    assert "WARNING" not in ada.do("Submit")
+    release.due_file(released.exchange / COURSE / "outbound", LAB).write_text("2026-01-05T10:00:00+02:00")
+    assert "was due on 2026-01-05 at 08:00 UTC" in ada.do("Submit")
 
 
 def test_a_gradebook_that_is_not_ours_stops_a_collect(released: School) -> None:

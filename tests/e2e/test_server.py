@@ -166,7 +166,7 @@ def test_a_time_that_cannot_be_read_does_not_hide_the_class(instructor: Jupyter)
     assert (folder / stamps.ASIDE).read_text() == "soon"
 
 
-@pytest.mark.parametrize("text", ["", "2026-11-30 11:24:15.898217 UTC", "2026-01-01T00:00:00+05:00"])
+@pytest.mark.parametrize("text", ["2026-11-30 11:24:15.898217 UTC", "2026-01-01T00:00:00+05:00"])
 def test_a_time_that_can_be_read_stays(tmp_path: Path, text: str) -> None:
     path = tmp_path / "ada" / LAB / stamps.STAMP
     path.parent.mkdir(parents=True)
@@ -175,7 +175,19 @@ def test_a_time_that_can_be_read_stays(tmp_path: Path, text: str) -> None:
     assert path.read_text() == text
 
 
-@pytest.mark.parametrize("content", [b"soon", b"\xff\xfe", b"0001-01-01 00:00:00 +14:00", b"9" * 400])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"soon",
+        b"\xff\xfe",
+        b"0001-01-01 00:00:00 +14:00",
+        b"9999-12-31 23:59:59 UTC",
+        b"9" * 400,
+        b"12:" + b"9" * 30,
+        b"2026-01-01 00:00:00 99999999999999",
+    ],
+)
 def test_a_time_that_cannot_be_read_is_set_aside(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "ada" / LAB / stamps.STAMP
     path.parent.mkdir(parents=True)

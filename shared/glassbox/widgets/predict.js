@@ -1,5 +1,7 @@
 // Shows the question, sends what the reader commits to, and shows the answer that the kernel computed.
 
+const PATIENCE_MS = 3000;
+
 function inline(parent, source) {
   // `code`, **bold** and *italic* only; everything goes in as text, never as HTML
   const marks = /(`[^`]+`|\*\*[^*]+\*\*|(?<![\w*])\*(?=[^\s*])[^*]*(?<=\S)\*(?![\w*]))/;
@@ -77,6 +79,11 @@ function render({ model, el }) {
     result.textContent = "evaluating ...";
     model.set("chosen", read());
     model.save_changes();
+    // A notebook that is opened again shows its questions, but a new kernel does not know them.
+    setTimeout(() => {
+      if (model.get("done") || model.get("chosen") === "") return;
+      result.textContent = "No answer yet. If the kernel was restarted since, run the cell again.";
+    }, PATIENCE_MS);
   });
 
   function update() {

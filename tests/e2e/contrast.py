@@ -28,7 +28,12 @@ _CONTRAST = """(nodes, of) => {
         return (high + 0.05) / (low + 0.05);
     };
     const shadow = (style) => style.boxShadow.match(/rgba?\\([^)]*\\)/)[0];
-    const drawn = { text: (style) => style.color, border: (style) => style.borderTopColor, ring: shadow }[of];
+    const drawn = {
+        text: (style) => style.color,
+        fill: (style) => style.fill,
+        border: (style) => style.borderTopColor,
+        ring: shadow,
+    }[of];
     const speaks = (node) => [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
     return nodes.filter((node) => node.checkVisibility() && (of !== 'text' || speaks(node))).map((node) => {
         const around = ground(of === 'text' ? node : node.parentElement);
@@ -38,7 +43,8 @@ _CONTRAST = """(nodes, of) => {
 
 
 def contrasts(things: Locator, of: str = "text") -> list[tuple[str, float]]:
-    """(text, contrast) of each thing that is seen: of its text on its own ground, or of its border or its
-    ring (a shadow) on the ground around it. Without text of its own, a thing has none to tell.
+    """(text, contrast) of each thing that is seen: of its text on its own ground, or of its fill (the text of
+    a drawing), its border or its ring (a shadow) on the ground around it. Without text of its own, a thing
+    has none to tell.
     """
     return [(text, ratio) for text, ratio in things.evaluate_all(_CONTRAST, of)]

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import nbformat
 import pytest
-from browsing import PANEL, Ran, cell, code_cells, errors, pictures_of_all, shown
+from browsing import (
+    PANEL,
+    Ran,
+    Watch,
+    cell,
+    code_cells,
+    command,
+    errors,
+    open_lab,
+    picture,
+    pictures_of_all,
+    save,
+    shown,
+    visiting,
+)
 from contrast import TEXT, contrasts
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
+from serving import Jupyter
 
 pytestmark = pytest.mark.browser
+
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
+# Text of a figure that lies on no cell, so that the page is its ground.
+FREE_TEXT = f"{PANEL} svg.glassbox-figure text:is(.m, .b):not(.k *, .tip)"
 
 # A theme's styles arrive after its name.
 _SETTLED = """([selector, light]) => document.body.dataset.jpThemeLight === light
@@ -31,24 +51,36 @@ class Look:
 
     widgets: list[dict[str, float]]
     figures: list[dict[str, float]]
+    tables: list[dict[str, float]]
     outputs: list[str]
     contrasts: list[tuple[str, float]]
     pictures: list[Path]
 
 
+def settle(page: Page, theme: str) -> None:
+    """Waits until JupyterLab is in the theme and every output has its height."""
+    page.wait_for_function(_SETTLED, arg=[f"{PANEL} .jp-OutputArea-output", str(theme == "light").lower()])
+
+
+def said_in(page: Page) -> list[tuple[str, float]]:
+    """What the widgets say and figures write on the page itself, and how well it stands out."""
+    # A button that cannot be pressed yet may be faint.
+    widgets = page.locator(f"{PANEL} .gb-widget :not(:disabled, :disabled *)")
+    return contrasts(widgets) + contrasts(page.locator(FREE_TEXT), "fill")
+
+
 def look(page: Page, theme: str, artefacts: Path, name: str) -> Look:
     """Turns the page to the theme, by the system's colour scheme, and reads what is there."""
     page.emulate_media(color_scheme=theme)
+    settle(page, theme)
     outputs = f"{PANEL} .jp-OutputArea-output"
-    page.wait_for_function(_SETTLED, arg=[outputs, str(theme == "light").lower()])
     widgets = page.locator(f"{PANEL} .gb-widget")
-    # A button that cannot be pressed yet may be faint.
-    said = contrasts(widgets.locator(":not(:disabled, :disabled *)"))
     return Look(
         widgets=widgets.evaluate_all(_SIZES),
         figures=page.locator(f"{PANEL} svg.glassbox-figure").evaluate_all(_SIZES),
+        tables=page.locator(f"{outputs} table").evaluate_all(_SIZES),
         outputs=page.locator(outputs).all_inner_texts(),
-        contrasts=said,
+        contrasts=said_in(page),
         pictures=pictures_of_all(page, artefacts, f"{name}-{theme}"),
     )
 
@@ -94,12 +126,13 @@ def test_no_output_is_empty_or_a_failure(seen: Look) -> None:
     assert "Error displaying widget" not in said and "Loading widget" not in said
 
 
-def test_no_figure_or_widget_is_wider_than_its_cell(seen: Look) -> None:
-    assert [size for size in seen.figures + seen.widgets if size["room"] < -1] == []
+def test_nothing_is_wider_than_its_cell(seen: Look) -> None:
+    assert seen.tables
+    assert [size for size in seen.figures + seen.widgets + seen.tables if size["room"] < -1] == []
 
 
-def test_what_its_widgets_say_can_be_read(seen: Look) -> None:
-    assert len(seen.contrasts) >= len(seen.widgets)
+def test_what_its_widgets_and_figures_say_can_be_read(seen: Look) -> None:
+    assert len(seen.contrasts) >= len(seen.widgets) + len(seen.figures)
     assert [(text, ratio) for text, ratio in seen.contrasts if ratio < TEXT] == []
 
 
@@ -119,3 +152,80 @@ def test_what_is_folded_stays_so_until_it_is_opened(ran: Ran, course_copy: Path)
     expect(cell(ran.page, first.id).locator(".cm-content")).to_contain_text(last_line)
     for one in others:
         expect(cell(ran.page, one.id).locator(".jp-InputArea-editor")).not_to_be_visible()
+
+
+def follow_system(page: Page, follow: bool) -> None:
+    """Settings > Theme > Synchronize with System Settings, on or off."""
+    command(page, "apputils:adaptive-theme")
+    page.wait_for_function(
+        "(follow) => jupyterapp.commands.isToggled('apputils:adaptive-theme') === follow", arg=follow
+    )
+
+
+@pytest.fixture
+def of_two_minds(executed: Callable[[str], Ran], theme: str) -> Iterator[Page]:
+    """A notebook in a theme that was chosen in JupyterLab, on a system that asks for the other one."""
+    page = executed("01_storage").page
+    system = "light" if theme == "dark" else "dark"
+    page.emulate_media(color_scheme=system)
+    settle(page, system)
+    follow_system(page, False)
+    command(page, "apputils:change-theme", {"theme": THEMES[theme]})
+    settle(page, theme)
+    yield page
+    follow_system(page, True)
+    settle(page, system)
+
+
+def test_a_theme_that_was_chosen_comes_before_that_of_the_system(
+    of_two_minds: Page, theme: str, artefacts: Path
+) -> None:
+    said = said_in(of_two_minds)
+    assert len(said) > 100
+    assert [(text, ratio) for text, ratio in said if ratio < TEXT] == []
+    cell(of_two_minds, "explorer-play").scroll_into_view_if_needed()
+    picture(of_two_minds, artefacts, f"chosen-{theme}")
+
+
+REOPENED = "notebooks/reopened.ipynb"
+
+
+@pytest.fixture(scope="module")
+def reopened(
+    executed: Callable[[str], Ran], browser: Browser, server: Jupyter, course_copy: Path
+) -> Iterator[Ran]:
+    """A notebook that was run and saved, opened another day: its kernel is a new one that knows nothing."""
+    ran = executed("01_storage")
+    save(ran.page)
+    shutil.copy2(course_copy / "notebooks" / f"{ran.name}.ipynb", course_copy / REOPENED)
+    watch = Watch()
+    with visiting(browser, "light", watch) as page:
+        open_lab(page, server, REOPENED)
+        settle(page, "light")
+        yield Ran(ran.name, page, watch, True)
+
+
+def test_a_saved_notebook_opens_with_all_that_it_showed(
+    reopened: Ran, executed: Callable[[str], Ran], artefacts: Path
+) -> None:
+    before = executed("01_storage").page
+    widgets = f"{PANEL} .gb-widget"
+    expect(reopened.page.locator(widgets)).to_have_count(before.locator(widgets).count())
+    outputs = f"{PANEL} .jp-OutputArea-output"
+    assert reopened.page.locator(outputs).all_inner_texts() == before.locator(outputs).all_inner_texts()
+    figures = f"{PANEL} svg.glassbox-figure"
+    assert reopened.page.locator(figures).count() == before.locator(figures).count()
+    assert reopened.watch.problems() == []
+    cell(reopened.page, "copies-predict-clone").scroll_into_view_if_needed()
+    picture(reopened.page, artefacts, "reopened")
+
+
+def test_a_saved_notebook_is_small(reopened: Ran, course_copy: Path) -> None:
+    assert (course_copy / REOPENED).stat().st_size < 1_000_000
+
+
+def test_a_question_whose_kernel_is_gone_says_how_to_ask_again(reopened: Ran) -> None:
+    asked = cell(reopened.page, "copies-predict-clone")
+    asked.get_by_text("True", exact=True).click()
+    asked.get_by_role("button", name="Commit").click()
+    expect(asked.get_by_role("status")).to_contain_text("run the cell again")

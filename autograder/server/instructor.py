@@ -13,7 +13,6 @@ from typing import Any
 from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.serverapp import ServerApp
 from jupyter_server.utils import url_path_join
-from nbconvert.exporters import HTMLExporter
 from nbgrader.server_extensions.formgrader import apihandlers, formgrader
 from nbgrader.server_extensions.formgrader import handlers as pages
 from tornado import web
@@ -22,34 +21,7 @@ from traitlets.config import Config
 from .. import exchanging, gradebook, labs, stamps
 from ..settings import COURSE, configure
 from .running import Ended, python
-
-MATHJAX = re.compile(r'<script src="https://[^"]*/mathjax/[^"]*">')
-# The fonts that come with jupyter_server_mathjax; by default MathJax asks for others first.
-FONTS = """<script type="text/x-mathjax-config">
-MathJax.Hub.Config({"HTML-CSS": {
-  availableFonts: [], imageFont: null, preferredFont: null, webFont: "STIX-Web"
-}});
-</script>
-"""
-
-
-class OfflineExporter(HTMLExporter):
-    """Exports the page on which answers are graded by hand, with the MathJax that this server has, in light
-    colours.
-    """
-
-    def __init__(self, served: dict[str, Any], **options: Any) -> None:
-        super().__init__(**options)
-        self._served = served
-
-    def from_notebook_node(self, *arguments: Any, **options: Any) -> tuple[str, dict[str, Any]]:
-        """The page, and nbconvert's resources."""
-        page, resources = super().from_notebook_node(*arguments, **options)
-        # Looked up late: the extension that serves it is loaded after this one.
-        address = f"{self._served['mathjax_url']}?config={self._served['mathjax_config']}"
-        page = MATHJAX.sub(lambda _: f'{FONTS}<script src="{address}">', page)
-        # It is white whatever the system's colours are, and so should the drawings in it be.
-        return page.replace("<body>", '<body data-jp-theme-light="true">', 1), resources
+from .viewing import InertExporter
 
 
 class Formgrader(formgrader.FormgradeExtension):
@@ -66,11 +38,11 @@ class Formgrader(formgrader.FormgradeExtension):
     def init_tornado_settings(self, webapp: web.Application) -> None:
         """Tells the handlers where things are."""
         super().init_tornado_settings(webapp)
-        webapp.settings["nbgrader_exporter"] = OfflineExporter(webapp.settings, config=self.config)
+        webapp.settings["nbgrader_exporter"] = InertExporter(webapp.settings, config=self.config)
 
     def init_handlers(self, webapp: web.Application) -> None:
         """Adds the pages and their actions."""
-        nbgraders = [*STEPS, *pages.default_handlers, *apihandlers.default_handlers]
+        nbgraders = [*STEPS, *map(mended, pages.default_handlers), *apihandlers.default_handlers]
         served = [
             *((address, guarded(handler), *rest) for address, handler, *rest in nbgraders),
             (r"/formgrader/static/(.*)", web.StaticFileHandler, {"path": pages.static_path}),
@@ -135,58 +107,137 @@ STEPS: list[tuple[str, type[StepHandler], dict[str, str]]] = [
     (f"{ASSIGNMENT}/([^/]+)/release_feedback", StepHandler, {"step": "release_feedback"}),
 ]
 
+MOST_LINES = 200
+MOST_CHARACTERS = 4000
 LINE = re.compile(r"^\[\S+ \| (\w+)\] (.*)")
 
 
 def said(ended: Ended) -> str:
-    """What to show of a step: where it failed, the sentences about that alone; else its log."""
+    """What to show of a step: where it failed, the sentences about that alone; else its log, or its end."""
     log = ended.log.strip() or ended.out.strip()
     if ended.code == 0:
-        return log
-    found = [LINE.match(line) for line in log.splitlines()]
-    wrong = [line[2] for line in found if line and line[1] in ("ERROR", "CRITICAL")]
+        lines = log.splitlines()
+        more = [f"... ({len(lines) - MOST_LINES} lines before these are in the server's log)"]
+        return "\n".join(more + lines[-MOST_LINES:] if len(lines) > MOST_LINES else lines)
+    wrong: list[str] = []
+    reason = False
+    for line in log.splitlines():
+        found = LINE.match(line)
+        if found:
+            reason = False
+            if found[1] in ("ERROR", "CRITICAL"):
+                wrong.append(found[2])
+        elif line.strip().startswith("Traceback ") and wrong:
+            reason = True
+            wrong.append("")
+        elif reason and line.strip() and wrong:
+            wrong[-1] = line.strip()  # the last line of a traceback says what it was
     # nbgrader ends with a line that says nothing more.
-    wrong = [line for line in wrong if not re.fullmatch(r"nbgrader \w+ failed", line)]
-    return "\n".join(dict.fromkeys(wrong)) or log
+    wrong = [line for line in wrong if line and not re.fullmatch(r"nbgrader \w+ failed", line)]
+    return "\n".join(list(dict.fromkeys(wrong))[:MOST_LINES]) or log[-MOST_CHARACTERS:]
+
+
+class SubmissionPage(pages.SubmissionHandler):
+    """The page on which a submission is graded by hand; it is made beside the server's other work."""
+
+    @property
+    def exporter(self) -> Any:
+        """nbgrader's handler asks it for the page at once; here that page is ready."""
+        return self
+
+    def from_filename(self, filename: str, resources: Any) -> tuple[str, Any]:
+        """What `get` made, or learns here that it must."""
+        if self._made is None:
+            raise NotMadeError(filename, resources)
+        return self._made
+
+    @web.authenticated
+    @apihandlers.check_xsrf
+    @apihandlers.check_notebook_dir
+    async def get(self, submission_id: str) -> None:
+        """Makes the page, then serves it."""
+        self._made: Any = None
+        serve = super().get
+        try:
+            serve(submission_id)
+        except NotMadeError as asked:
+            exporter = self.settings["nbgrader_exporter"]
+            self._made = await asyncio.to_thread(exporter.from_filename, *asked.args)
+            serve(submission_id)
+
+
+class NotMadeError(Exception):
+    """A page is wanted; the arguments are its file and nbconvert's resources."""
+
+
+class SubmissionFiles(pages.SubmissionFilesHandler):
+    """What a student handed in beside the notebook: nothing in it may act on this address."""
+
+    content_security_policy = "sandbox"
+
+    def set_extra_headers(self, path: str) -> None:
+        """Lets no file be taken for another kind than it says."""
+        self.set_header("X-Content-Type-Options", "nosniff")
+
+
+MENDED = {pages.SubmissionHandler: SubmissionPage, pages.SubmissionFilesHandler: SubmissionFiles}
+
+
+def mended(route: tuple[Any, ...]) -> tuple[Any, ...]:
+    """One of nbgrader's addresses, with our handler where there is one."""
+    address, handler, *rest = route
+    return (address, MENDED.get(handler, handler), *rest)
+
+
+# nbgrader's templates put names as they are into scripts and pages.
+UNSAFE = re.compile(r'["\\<>`\x00-\x1f]|^-')
 
 
 def guarded(handler: type[web.RequestHandler]) -> type[web.RequestHandler]:
-    """The handler, which tells first where the gradebook is not this course's, before nbgrader changes it."""
+    """The handler, for who is signed in, with names that no page is changed by, and on a gradebook that is
+    this course's: it is looked at before nbgrader changes it.
+    """
 
     class Guarded(handler):  # type: ignore[misc, valid-type]
-        def prepare(self) -> Any:
-            problem = trouble(Path(self.coursedir.root) / "gradebook.db")
-            if not problem:
-                if "submissions" in self.request.path:
-                    for sentence in stamps.set_aside(Path(self.coursedir.root) / "submitted"):
-                        self.log.warning(sentence)
-                return super().prepare()
-            self.set_status(500)
-            self.finish(
-                "<!doctype html><title>Formgrader</title>"
-                '<body style="font: 16px/1.5 system-ui; max-width: 40rem; margin: 3rem auto">'
-                f"<h1>The gradebook cannot be used</h1><p>{html.escape(problem)}</p>"
-            )
-            return None
+        async def prepare(self) -> None:
+            begun = super().prepare()
+            if begun is not None:
+                await begun
+            if self._finished or not self.current_user:
+                return
+            names = [*self.path_args, *self.path_kwargs.values()]
+            if any(UNSAFE.search(name) for name in names if isinstance(name, str)):
+                raise web.HTTPError(404)
+            problem = await asyncio.to_thread(trouble, Path(self.coursedir.root) / "gradebook.db")
+            if problem:
+                self.set_status(500)
+                self.finish(
+                    "<!doctype html><title>Formgrader</title>"
+                    '<body style="font: 16px/1.5 system-ui; max-width: 40rem; margin: 3rem auto">'
+                    f"<h1>The gradebook cannot be used</h1><p>{html.escape(problem)}</p>"
+                )
+            elif "submissions" in self.request.path:
+                for sentence in stamps.set_aside(Path(self.coursedir.root) / "submitted"):
+                    self.log.warning(sentence)
 
     Guarded.__name__ = handler.__name__
     return Guarded
 
 
-SOUND: set[tuple[str, int]] = set()
-"""The gradebooks that were found in order: looked at once, since each page asks many times."""
+SOUND: set[tuple[int, int, int]] = set()
+"""The gradebooks that were found in order, by their file, size and time: each page asks many times."""
 
 
 def trouble(book: Path) -> str:
     """What keeps the gradebook from being used, in one sentence; "" where nothing does."""
     try:
-        file = (str(book), book.stat().st_ino)
+        there = book.stat()
     except OSError:
         return gradebook.check(book, COURSE)
-    if file in SOUND:
-        return ""
-    problem = gradebook.check(book, COURSE)
+    file = (there.st_ino, there.st_size, there.st_mtime_ns)
+    problem = "" if file in SOUND else gradebook.check(book, COURSE)
     if not problem:
+        SOUND.clear()
         SOUND.add(file)
     return problem
 

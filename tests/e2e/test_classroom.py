@@ -341,7 +341,8 @@ def test_what_a_learner_meets(
     assert len(list((exchange / "glassbox" / "inbound").iterdir())) == 2
 
     lists.press("submitted", "Fetch Feedback")
-    assert lists.problem().startswith(f"There is no feedback on your {LAB} yet")
-    lists.refresh()
-    assert lists.part("submitted").locator(".nested_list_item").count() == 2
+    assert lists.problem() == ""
+    entries = lists.part("submitted").locator(".nested_list_item")
+    assert f"There is no feedback on your {LAB} yet" in entries.last.inner_text()
+    assert entries.count() == 2 and lists.part("fetched").locator("button", has_text="Submit").is_visible()
     assert watch.problems() == []

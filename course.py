@@ -609,9 +609,13 @@ def settle_exchange(root: Path, chosen: str | None) -> None:
     from autograder.errors import PlainError
 
     try:
+        if chosen is not None and not chosen.strip():
+            raise PlainError(f"--exchange takes a folder, or {DEFAULT} for the course's own")
         if chosen is not None:
             exchanging.choose(root, None if chosen == DEFAULT else Path(chosen).expanduser())
         exchanging.folder(root)
+    except RuntimeError as problem:  # "~" before a name that is no user's
+        raise CourseError(f"--exchange {chosen}: {problem}") from None
     except PlainError as problem:
         raise CourseError(str(problem)) from None
 

@@ -140,6 +140,15 @@ def test_an_exchange_folder_that_is_a_file_is_refused_before_anything_starts(
     assert started == [] and env.asked == [] and exchanging.chosen(env.root) is None
 
 
+@pytest.mark.parametrize("words", ["", "  ", "~nobody-of-this-name/x"])
+def test_an_exchange_folder_that_is_none_is_refused(
+    env: Ready, started: list[list[str]], capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    assert course.main(["lab", "--exchange", words], env) == 2
+    assert "--exchange" in capsys.readouterr().err
+    assert started == [] and exchanging.chosen(env.root) is None
+
+
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"exchange": 1}', '{"exchange": "here"}', "[" * 99999])
 def test_a_choice_that_cannot_be_read_has_a_way_out(
     env: Ready, started: list[list[str]], capsys: pytest.CaptureFixture[str], content: str

@@ -93,6 +93,18 @@ class Careful(default.Exchange):
         folder = getattr(self.coursedir, f"{name}_directory")
         return Path(self.coursedir.format_path(folder, student, self.lab))
 
+    def private_folders(self) -> list[Path]:
+        """The course's folders that hold what students handed in, and what became of it."""
+        steps = ("submitted", "autograded", "feedback")
+        return [Path(self.coursedir.root, getattr(self.coursedir, f"{name}_directory")) for name in steps]
+
+    def make_private_folders(self) -> None:
+        """Makes those that are missing, closed to others before nbgrader makes them open."""
+        for folder in self.private_folders():
+            if not folder.exists():
+                folder.mkdir(parents=True)
+                folder.chmod(0o2770 if self.coursedir.groupshared else 0o700)
+
     def student(self) -> str:
         """Who hands in. ExchangeError for a name that no folder can have."""
         name = self.coursedir.student_id

@@ -62,8 +62,8 @@ class Collect(Careful, default.ExchangeCollect):
 
     def init_dest(self) -> None:
         """Makes the folder for submissions."""
+        self.make_private_folders()
         self.submitted = Path(self.coursedir.root, self.coursedir.submitted_directory)
-        self.submitted.mkdir(parents=True, exist_ok=True)
 
     def copy_files(self) -> None:
         """Collects for each student; what goes wrong with one is told, and the others are collected."""

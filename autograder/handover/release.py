@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import errno
+import shlex
 from datetime import datetime
 from pathlib import Path
 
 from nbgrader.exchange import default
 
+from .. import gradebook
 from ..stamps import read
 from . import places
 from .base import Careful, notebooks, visible
 from .carrying import opened
+from .rights import closed_to_others, open_to_others
 
 OPEN = 0o755
 DROP_BOX = 0o2733  # whoever hands in may put something there, and see nothing of what the others did
@@ -46,6 +49,7 @@ class ReleaseAssignment(Careful, default.ExchangeReleaseAssignment):
 
     def init_dest(self) -> None:
         """Makes the course's folders in the exchange, with the right modes."""
+        self.make_private_folders()
         shared = 0o2020 if self.coursedir.groupshared else 0
         for folder, mode in (
             (self.place, OPEN | shared),
@@ -74,7 +78,7 @@ class ReleaseAssignment(Careful, default.ExchangeReleaseAssignment):
                 self._out_already(target)
         keep_due(self.outbox, self.lab, self.due())
         self.log.info(f"{self.lab} is out: {target}")
-        self._warn_of_closed_folders()
+        self._warn_of_rights()
 
     def _out_already(self, target: Path) -> None:
         self.fail(
@@ -82,15 +86,30 @@ class ReleaseAssignment(Careful, default.ExchangeReleaseAssignment):
             "one in its place; who has fetched it keeps the old one until they move it away and fetch again."
         )
 
-    def _warn_of_closed_folders(self) -> None:
-        root = Path(self.root).absolute()
-        if root.is_relative_to(Path(self.coursedir.root).absolute()):
-            return  # one person's own exchange
-        for folder in (root, *root.parents):
-            if not folder.stat().st_mode & 0o001:
-                self.log.warning(
-                    f"Students with accounts of their own may not enter {folder}: allow it with chmod a+x."
-                )
+    def _warn_of_rights(self) -> None:
+        root, course = Path(self.root).resolve(), Path(self.coursedir.root).resolve()
+        closed = [] if root.is_relative_to(course) else closed_to_others(root)  # else one person's own
+        if closed:
+            self.log.warning(
+                f"Students with accounts of their own may not enter {_listed(closed)}: put the exchange "
+                "where all can enter, such as in /srv, with python3 course.py lab --exchange FOLDER; opening a "
+                "folder of yours instead would open what else lies in it."
+            )
+        readable = [path for path in self._private() if open_to_others(path)]
+        if readable:
+            self.log.warning(
+                f"Others on this machine can read {_listed(readable)}: close that to them with chmod o-rwx "
+                f"{shlex.join(map(str, readable))}."
+            )
+
+    def _private(self) -> list[Path]:
+        book = gradebook.file_of(self.coursedir.db_url)
+        solutions = Path(self.coursedir.root, self.coursedir.source_directory)
+        return [solutions, *([book] if book else []), *self.private_folders()]
+
+
+def _listed(paths: list[Path]) -> str:
+    return ", ".join(map(str, paths))
 
 
 def due_file(outbound: Path, lab: str) -> Path:

@@ -196,7 +196,7 @@ def test_a_strange_name_is_left_out_and_the_batch_goes_on(school: School, name: 
     assert all(line.startswith(("INFO: ", "WARNING: ")) for line in log.splitlines())
     log.encode()
     assert names(school.instructor.course / "submitted") == [".lock", "bob"]
-    assert names(school.instructor.course) == ["labs", "solutions", "submitted"]
+    assert names(school.instructor.course) == ["autograded", "feedback", "labs", "solutions", "submitted"]
 
 
 def test_a_time_in_the_future_gains_nothing(school: School) -> None:
@@ -374,6 +374,54 @@ def test_what_the_rights_forbid_is_told(shared: Path) -> None:
         assert words in told
         assert "ask your instructor" in told
     assert len(school.handed_in()) == 1
+
+
+# What others on the machine can reach
+
+
+def test_a_release_warns_where_the_solutions_can_be_read(shared: Path) -> None:
+    school = School(shared)
+    course = school.instructor.course
+    (course / "gradebook.db").touch()
+    for folder in (course, course / "solutions"):
+        folder.chmod(0o755)
+    (course / "gradebook.db").chmod(0o644)
+    log = school.instructor.do("ReleaseAssignment")
+    told = f"chmod o-rwx {course / 'solutions'} {course / 'gradebook.db'}."
+    assert told in log
+    (course / "gradebook.db").chmod(0o640)
+    (course / "solutions").chmod(0o711)
+    log = school.instructor.do("ReleaseAssignment", force=True)
+    assert f"chmod o-rwx {course / 'solutions'}." in log
+    course.chmod(0o700)
+    assert "WARNING" not in school.instructor.do("ReleaseAssignment", force=True)
+
+
+def test_an_exchange_below_a_closed_folder_belongs_elsewhere(shared: Path) -> None:
+    school = School(shared / "home")
+    (shared / "home").chmod(0o700)
+    log = school.instructor.do("ReleaseAssignment")
+    assert f"may not enter {shared / 'home'}: put the exchange where all can enter" in log
+    assert "course.py lab --exchange FOLDER" in log
+    assert "chmod" not in log
+    school.instructor.exchange = shared / "class"
+    assert "WARNING" not in school.instructor.do("ReleaseAssignment")
+
+
+@pytest.mark.parametrize(("group", "mode"), [(False, "0o700"), (True, "0o2770")])
+@pytest.mark.parametrize("step", ["ReleaseAssignment", "Collect"])
+def test_what_students_handed_in_is_closed_to_others(
+    school: School, step: str, group: bool, mode: str
+) -> None:
+    course = school.instructor.course
+    folders = [course / name for name in ("submitted", "autograded", "feedback")]
+    for folder in folders[1:]:
+        folder.rmdir()
+    folders[0].chmod(0o755)
+    school.instructor.options["CourseDirectory"] = {"groupshared": group}
+    school.instructor.do(step, **({"force": True} if step == "ReleaseAssignment" else {}))
+    modes = [oct(folder.stat().st_mode & 0o7777) for folder in folders]
+    assert modes == ["0o755", mode, mode]
 
 
 # What a learner hands in without meaning to

@@ -25,9 +25,8 @@ TOKEN = "e2e"
 START_SECONDS = 90  # many times what a start takes, since other work may share the machine
 STOP_SECONDS = 15
 
-# A cell that is not on the screen has no DOM otherwise; the rest is what asks or goes to the network.
+# The system's colours are followed; a cell that is not on the screen has no DOM otherwise.
 LAB_SETTINGS = {
-    "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     "apputils-extension/themes": {"adaptive-theme": True},
     "notebook-extension/tracker": {"windowingMode": "none"},
 }

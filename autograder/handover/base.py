@@ -119,10 +119,14 @@ class Careful(default.Exchange):
             )
         return str(name)
 
+    @property
+    def bounds(self) -> Bounds:
+        """How much is carried."""
+        return Bounds(self.coursedir.max_file_size * KILOBYTE, self.coursedir.max_dir_size * KILOBYTE)
+
     def carried(self, source: int, target: Path, first: list[str], whose: str) -> Carried:
         """Copies an open folder into `target`, and tells what was left out of it."""
-        bounds = Bounds(self.coursedir.max_file_size * KILOBYTE, self.coursedir.max_dir_size * KILOBYTE)
-        done = carry(source, target, bounds, self._ignored, first)
+        done = carry(source, target, self.bounds, self._ignored, first)
         if done.left_out:
             self.log.warning(f"Left out of {whose}: {done.told()}.")
         return done

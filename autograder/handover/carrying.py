@@ -18,7 +18,7 @@ Folders = tuple[str, ...]
 
 
 class UnfitError(Exception):
-    """A folder that cannot be carried at all; the message says why."""
+    """A folder that cannot be carried at all; the message says why, and a second one may say more."""
 
 
 @dataclass(frozen=True)
@@ -82,24 +82,25 @@ def carry(
     """
     done = Carried()
     owner = os.fstat(source).st_uid
-    found = dict(_named(source, first))
+    found = dict(regular(source, first))
     others = dict(_survey(source, done, ignore))
     found.update(sorted(others.items(), key=lambda item: (len(item[0]), item[1], item[0])))
     for names, size in found.items():
         if size > bounds.file:
-            done.leave("/".join(names), f"{_megabytes(size)}; one file may have {_megabytes(bounds.file)}")
+            done.leave("/".join(names), f"{megabytes(size)}; one file may have {megabytes(bounds.file)}")
     for names, size in found.items():
         if size > bounds.file:
             continue
         if done.bytes + size > bounds.total or len(done.files) >= bounds.files:
-            why = f"more than {_megabytes(bounds.total)} or {bounds.files} files in all"
+            why = f"more than {megabytes(bounds.total)} or {bounds.files} files in all"
             done.leave("/".join(names), why)
         else:
             _copy(source, names, target, done, min(bounds.file, bounds.total - done.bytes), owner)
     return done
 
 
-def _named(source: int, files: Iterable[str]) -> Iterator[tuple[Folders, int]]:
+def regular(source: int, files: Iterable[str]) -> Iterator[tuple[Folders, int]]:
+    """Those of the files so called in an open folder that are files and not links, with their sizes."""
     for name in files:
         with suppress(OSError):
             state = os.stat(name, dir_fd=source, follow_symlinks=False)
@@ -208,5 +209,6 @@ def _copy(source: int, names: Folders, target: Path, done: Carried, most: int, o
     done.bytes += copied
 
 
-def _megabytes(size: int) -> str:
+def megabytes(size: int) -> str:
+    """A size in bytes, in words."""
     return f"{size / 1e6:.0f} MB"

@@ -92,8 +92,8 @@ class ReleaseAssignment(Careful, default.ExchangeReleaseAssignment):
         if closed:
             self.log.warning(
                 f"Students with accounts of their own may not enter {_listed(closed)}: put the exchange "
-                "where all can enter, such as in /srv, with python3 course.py lab --exchange FOLDER; opening a "
-                "folder of yours instead would open what else lies in it."
+                "where all can enter, such as in /srv, with python3 course.py lab --exchange FOLDER; opening "
+                "a folder of yours instead would open what else lies in it."
             )
         readable = [path for path in self._private() if open_to_others(path)]
         if readable:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 import socket
 import tempfile
+import time
 import zipfile
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
-from autograder.handover import carrying
+from autograder.handover import Collect, base, carrying, collect
+from autograder.handover.base import now
+from autograder.handover.submit import FORMAT
 from autograder.settings import configure
+from autograder.stamps import read
 
 from .school import COURSE, LAB, NOTEBOOK, Elsewhere, Person, School, names, notebook, said
 
@@ -200,15 +207,97 @@ def test_a_strange_name_is_left_out_and_the_batch_goes_on(school: School, name: 
 
 
 def test_a_time_in_the_future_gains_nothing(school: School) -> None:
+    before = now()
     forged = school.forge("ada", "2999-01-01 00:00:00.000000 UTC", "from the future")
     os.utime(forged, (1_700_000_000, 1_700_000_000))
-    assert "is from the future: it counts as of 2023-11-14" in school.instructor.do("Collect")
-    assert (school.submitted("ada") / "timestamp.txt").read_text().startswith("2023-11-14")
+    assert f"is from the future: it counts as of {before:%Y-%m-%d}" in school.instructor.do("Collect")
+    assert timedelta(0) < counted(school, "ada") - before + BLINK < timedelta(minutes=1)
     ada = school.learner("ada")
     ada.work("today")
     ada.do("Submit")
     school.instructor.do("Collect", update=True)
     assert said(school.submitted("ada")) == "today"
+
+
+BLINK = timedelta(seconds=0.1)
+"""By how much the times that the kernel gives may lag behind the clock, with room to spare."""
+
+
+def counted(school: School, student: str) -> datetime:
+    """The time that a collected submission counts as of."""
+    moment = read((school.submitted(student) / "timestamp.txt").read_text())
+    assert moment
+    return moment
+
+
+@pytest.fixture
+def due(school: School, monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
+    """A list whose last entry is when the lab is due, by the gradebook."""
+    dates: list[datetime] = []
+    monkeypatch.setattr(Collect, "due", lambda step: dates[-1] if dates else None)
+    return dates
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_name_that_says_a_time_before_the_due_date_gains_nothing(
+    school: School, due: list[datetime], asked: bool
+) -> None:
+    before = now()
+    due.append(before - timedelta(minutes=10))
+    claimed = due[0] - timedelta(seconds=1)
+    forged = school.forge("ada", claimed.strftime(FORMAT))
+    for place in (forged, forged / NOTEBOOK):
+        os.utime(place, (claimed.timestamp(), claimed.timestamp()))
+    log = school.instructor.do("Collect", before_duedate=asked)
+    assert f"{forged.name!r} came, or was changed, at {before:%Y-%m-%d}" in log
+    assert "ada's came 10 minutes after" in log
+    assert timedelta(0) < counted(school, "ada") - before + BLINK < timedelta(minutes=1)
+    assert "nothing newer" in school.instructor.do("Collect", update=True)
+
+
+def test_such_a_name_can_be_believed_as_the_word_says(school: School, due: list[datetime]) -> None:
+    due.append(now() - timedelta(minutes=10))
+    school.forge("ada", (due[0] - timedelta(seconds=1)).strftime(FORMAT))
+    told = re.search(r"write (.* UTC) into (/.*timestamp\.txt)\.", school.instructor.do("Collect"))
+    assert told
+    Path(told[2]).write_text(told[1])
+    assert "nothing newer" in school.instructor.do("Collect", update=True)
+    assert counted(school, "ada") == due[0] - timedelta(seconds=1)
+
+
+def test_what_was_collected_in_time_stays_so_when_the_exchange_is_restored(
+    school: School, due: list[datetime]
+) -> None:
+    for hours in (2, 1):
+        school.forge("ada", (now() - timedelta(hours=hours)).strftime(FORMAT), f"{hours} hours ago")
+    school.instructor.do("Collect")
+    in_time = counted(school, "ada")
+    due.append(now() - timedelta(minutes=30))
+    assert "nothing newer" in school.instructor.do("Collect", update=True)
+    assert (said(school.submitted("ada")), counted(school, "ada")) == ("1 hours ago", in_time)
+
+
+def test_clocks_may_differ_a_little(school: School, due: list[datetime]) -> None:
+    claimed = now() - timedelta(minutes=2)
+    due.append(claimed + timedelta(minutes=1))
+    school.forge("ada", claimed.strftime(FORMAT))
+    assert "WARNING" not in school.instructor.do("Collect")
+    assert counted(school, "ada") == claimed
+
+
+def test_a_notebook_changed_in_place_counts_as_of_its_change(
+    school: School, due: list[datetime], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collect, "CLOCKS_DIFFER", timedelta(0))
+    folders = {name: school.forge(name, (now() - BLINK).strftime(FORMAT)) for name in ("ada", "bob")}
+    time.sleep(2 * BLINK.total_seconds())
+    due.append(now() - BLINK)
+    changed = folders["bob"] / NOTEBOOK
+    before = changed.stat()
+    changed.write_text(notebook("an hour more of work"))
+    os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns))
+    school.instructor.do("Collect")
+    assert counted(school, "ada") < due[0] < counted(school, "bob")
 
 
 @pytest.mark.parametrize(
@@ -242,39 +331,99 @@ def test_a_time_of_garbage_among_the_collected_is_replaced(school: School, text:
 # Whose a submission is
 
 
+def lend(monkeypatch: pytest.MonkeyPatch, folders: list[Path], uid: int) -> None:
+    """Lets folders seem another user's, so that this runs without root's rights too."""
+    inodes = {folder.stat().st_ino for folder in folders}
+
+    def wrap(look: Any) -> Any:
+        def told(*arguments: Any, **options: Any) -> os.stat_result:
+            state: os.stat_result = look(*arguments, **options)
+            return os.stat_result((*state[:4], uid, *state[5:])) if state.st_ino in inodes else state
+
+        return told
+
+    for name in ("stat", "fstat"):
+        monkeypatch.setattr(os, name, wrap(getattr(os, name)))
+
+
 @pytest.mark.parametrize("lenient", [False, True])
-def test_what_belongs_to_another_user_is_left_out(
+def test_what_belongs_to_another_user_is_left_out_however_much_it_is(
     school: School, monkeypatch: pytest.MonkeyPatch, lenient: bool
 ) -> None:
-    """Only the number of the owner is needed, so that this runs without root's rights too."""
     school.forge("ada", "2026-01-05 10:00:00.000000 UTC", "rightful")
-    forged = school.forge("ada", "2026-01-06 10:00:00.000000 UTC", "not hers")
+    forged = [school.forge("ada", f"2026-02-{day:02} 10:00:00 UTC", "not hers") for day in range(1, 21)]
     stranger, uid, _ = ACCOUNTS[0]
-    inode = forged.stat().st_ino
-    fstat = os.fstat
-
-    def told(descriptor: int) -> os.stat_result:
-        state = fstat(descriptor)
-        return os.stat_result((*state[:4], uid, *state[5:])) if state.st_ino == inode else state
-
-    monkeypatch.setattr(os, "fstat", told)
+    lend(monkeypatch, forged, uid)
     log = school.instructor.do("Collect", check_owner=not lenient)
-    assert (f"it says that it is ada's and belongs to {stranger}" in log) != lenient
+    assert (log.count(f"it says that it is ada's and belongs to {stranger}") == 10) != lenient
+    assert ("Left out 10 more: it is another user's." in log) != lenient
     assert said(school.submitted("ada")) == ("not hers" if lenient else "rightful")
 
 
-def test_what_belongs_to_an_unknown_number_is_taken_with_a_word(
+def test_what_changes_hands_while_it_is_collected_is_left_out(
     school: School, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    school.forge("ada")
+    forged = school.forge("ada")
+    lend(monkeypatch, [forged], ACCOUNTS[0][1])
+    monkeypatch.setattr(Path, "lstat", lambda path: Path(__file__).stat())
+    assert "it is another user's" in school.instructor.do("Collect")
+    assert not school.submitted("ada").exists()
 
-    def unknown(uid: int) -> None:
-        raise KeyError(uid)
 
-    monkeypatch.setattr(os, "getuid", lambda: -1)
-    monkeypatch.setattr(pwd, "getpwuid", unknown)
-    assert "a user without a name here" in school.instructor.do("Collect")
+def test_an_owner_without_a_name_is_believed_only_for_a_student_without_an_account(
+    school: School, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in classes whose every student has a container."""
+    name, uid, _ = ACCOUNTS[0]
+    taken, forged = school.forge("ada"), school.forge(name)
+    numbers = {entry.pw_uid for entry in pwd.getpwall()}
+    nobody = next(number for number in range(54321, 2**31) if number not in numbers)
+    lend(monkeypatch, [taken, forged], nobody)
+    log = school.instructor.do("Collect")
+    assert f"belongs to a user without a name here, {nobody}: taken as it says, since ada has no" in log
+    assert f"Left out {forged.name!r}: it is another user's, for it says that it is {name}'s" in log
     assert said(school.submitted("ada")) == "forged"
+    assert not school.submitted(name).exists()
+
+
+# How much it takes
+
+
+def test_of_many_things_of_a_kind_ten_are_told(school: School) -> None:
+    school.forge("ada")
+    for number in range(30):
+        (school.inbound / f"bob+{LAB}+yesterday+{number}").mkdir()
+        (school.inbound / f"b+o+b+{LAB}+2026-01-05 10:00:00 UTC+{number}").mkdir()
+    log = school.instructor.do("Collect")
+    assert log.count("Left out '") == 20
+    assert "Left out 20 more: its name holds no time." in log
+    assert "Left out 20 more: its name is not one that submit gives." in log
+    assert "Nobody" not in log
+    assert said(school.submitted("ada")) == "forged"
+
+
+def test_what_holds_no_notebook_is_not_copied_and_a_few_are_tried(
+    school: School, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for second in range(30):
+        (school.forge("ada", f"2026-01-05 10:00:{second:02} UTC", str(second)) / NOTEBOOK).unlink()
+    school.forge("bob")
+    copied = []
+    carry = base.carry
+
+    def watched(source: int, *others: Any) -> Any:
+        copied.append(source)
+        return carry(source, *others)
+
+    monkeypatch.setattr(base, "carry", watched)
+    log = school.instructor.do("Collect")
+    assert len(copied) == 1
+    assert log.count("it holds no") == 5
+    assert "10:00:29" in log
+    assert "10:00:24" not in log
+    assert "ada's could be collected; only the newest 5 of 30 were tried." in log
+    assert names(school.submitted("ada").parent) == []
+    assert said(school.submitted("bob")) == "forged"
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Facts about the figures, read from the SVG as XML."""
 
+import math
 import re
 import subprocess
 import sys
@@ -32,6 +33,8 @@ LAYOUTS = [
     StorageView.of_layout("six-empty", (2, 0, 2, 1, 3, 2), (6, 6, 6, 6, 2, 1), size=12),
     StorageView.of_layout("big", (1, 1000), (1000, 1), 500_000, size=1_000_000),
     StorageView.of_layout("outside", (4, 4), (4, 1), size=12),
+    StorageView.of_layout("thin", (3, 4, 2, 1), (8, 2, 1, 1)),
+    StorageView.of_layout("wide", (2, 20, 2, 12), (480, 24, 12, 1)),
 ]
 
 
@@ -105,6 +108,18 @@ def test_nothing_lies_outside_the_view_box(figure):
             assert left >= 0
             assert left + length <= width
             assert 0 < y <= height
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_names_of_blocks_do_not_overlap(figure):
+    boxes = []
+    for element in parse(figure).iter():
+        if tag(element) == "text" and re.fullmatch(r"\[[\d, ]+, :, :\]", element.text):
+            x, y, size = (float(element.get(k)) for k in ("x", "y", "font-size"))
+            boxes.append((x, x + len(element.text) * size * 0.61, y))
+    for k, (left, right, y) in enumerate(boxes):
+        for a, b, c in boxes[:k]:
+            assert y != c or right < a or b < left
 
 
 @pytest.mark.parametrize("figure", FIGURES)
@@ -243,10 +258,56 @@ def test_comparison_by_value_where_the_storages_differ():
     assert "Differs in stride: every cell reads the same" in words(figure)
 
 
+def rows_of_panels(figure):
+    """The titles of the panels, one list a row, from the top."""
+    rows = {}
+    for element in parse(figure).iter():
+        if tag(element) == "text" and element.text in ("input", "expected", "yours"):
+            rows.setdefault(float(element.get("y")), []).append(element.text)
+    return [rows[y] for y in sorted(rows)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows"),
+    [
+        ((3, 4), [["input", "expected", "yours"]]),
+        ((3, 7), [["input"], ["expected", "yours"]]),
+        ((2, 2, 2, 3), [["input"], ["expected", "yours"]]),
+        ((3, 12), [["input"], ["expected"], ["yours"]]),
+        ((4, 4, 8, 12), [["input"], ["expected"], ["yours"]]),
+    ],
+)
+def test_a_wide_comparison_goes_on_below_instead_of_shrinking(shape, rows):
+    strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+    view = StorageView.of_layout("v", shape, strides)
+    figure = layout_comparison(("input", view), ("expected", view), ("yours", view))
+    assert rows_of_panels(figure) == rows
+    assert figure.width <= 760
+
+
+def test_where_there_are_no_elements_the_verdict_says_so():
+    def verdict(expected, yours):
+        figure = layout_comparison(None, ("expected", expected), ("yours", yours))
+        return words(figure)[-1]
+
+    empty = StorageView.of_layout("e", (0, 3), (3, 1))
+    other = StorageView.of_layout("o", (0, 3), (0, 1))
+    assert verdict(empty, other) == "Differs in stride, though there are no elements to read"
+    assert verdict(A, empty) == "Differs in shape and stride: yours has no elements"
+    assert verdict(empty, A) == "Differs in shape and stride: 12 of 12 cells read something else"
+    assert verdict(empty, empty) == "Same layout"
+
+
+def test_cells_that_are_missing_are_not_said_to_read_the_same():
+    part = StorageView.of_layout("part", (2, 4), (4, 1), values=VALUES)
+    figure = layout_comparison(None, ("expected", A), ("yours", part))
+    assert words(figure)[-1] == "Differs in shape: the cells that are there read the same"
+
+
 def test_comparison_shows_an_error_in_place_of_a_layout():
     figure = layout_comparison(("input", A), ("expected", AT), ("yours", None, "TypeError: <bad> & worse"))
     assert "TypeError: <bad> & worse" in words(figure)
-    assert "No layout to compare: yours has none" in words(figure)
+    assert "No picture of yours to compare with" in words(figure)
     with pytest.raises(ValueError, match="nothing to draw"):
         layout_comparison(None, None, None)
 

@@ -6,6 +6,7 @@ position that it shows, which is what ties the two halves together under the poi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -113,11 +114,12 @@ def tensor_grid(
     y: float,
     paint: Callable[[tuple[int, ...], int], str],
     tip: tuple[float, float] | None = None,
+    limit: float = math.inf,
 ) -> Block:
     """The tensor as a grid: rows and columns for the last two dimensions, blocks for the ones before.
 
     `paint(index, position)` gives a cell's classes; `tip` is where the address formula appears while a cell
-    is under the pointer.
+    is under the pointer. Blocks that would reach beyond the width `limit` go on in the next line.
     """
     if view.numel == 0:
         return Block(text(x + 20, y + 18, "no elements", "m", size=13), 120, 26)
@@ -136,25 +138,29 @@ def tensor_grid(
             parts.append(text(x + left, block_y + 14, "⋮", "m", size=16))
             block_y += 26
             continue
-        block_x, row_height = x, 0.0
+        block_x, block_width, row_height = x, 0.0, 0.0
         for i1 in axes[-3]:
             if i1 is None:
                 parts.append(text(block_x + 6, block_y + 60, "⋯", "m", size=16))
+                width = max(width, block_x + 20 - x)
                 block_x += 30
                 continue
+            lead = [*outer] + [i for i, d in ((i0, -4), (i1, -3)) if view.ndim >= -d]
+            name = f"[{', '.join(map(str, lead))}, :, :]" if label else ""
+            # Blocks of one height and one width, so that the first one tells whether the next still fits.
+            if block_x > x and block_x + block_width - x > limit:
+                block_x, block_y = x, block_y + row_height + 14
             top = block_y
             if label:
-                lead = [*outer] + [i for i, d in ((i0, -4), (i1, -3)) if view.ndim >= -d]
-                parts.append(
-                    text(block_x + left, top + 11, f"[{', '.join(map(str, lead))}, :, :]", "m", size=11)
-                )
+                parts.append(text(block_x + left, top + 11, name, "m", size=11))
                 top += 18
             grid = _grid(view, (*outer, i0, i1), axes[-2:], block_x, top, left, w, paint, tip)
             parts.append(grid.svg)
             shown += grid.shown
-            block_x += grid.width + 18
-            row_height = max(row_height, top - block_y + grid.height)
-        width = max(width, block_x - 18 - x)
+            block_width = max(grid.width, left + mono_width(name, 11))
+            width = max(width, block_x + block_width - x)
+            block_x += block_width + 18
+            row_height = top - block_y + grid.height
         block_y += row_height + (14 if axes[-4][-1] != i0 else 0)
     return Block("".join(parts), width, block_y - y, tuple(shown))
 

@@ -11,6 +11,9 @@ from .cells import row_class, shown_indices, tensor_grid
 from .svg import Svg, mono_width, rect, text
 
 PAD = 14.0
+INSET = 14.0
+WIDE = 760.0
+"""What a page of text has room for without shrinking the figure; panels that need more stand in rows."""
 NOTE_WIDTH = 36
 FIELDS = ("shape", "stride", "offset")
 
@@ -30,7 +33,8 @@ PanelLike = Panel | tuple[str, StorageView | None] | tuple[str, StorageView | No
 
 
 def layout_comparison(input: PanelLike, expected: PanelLike, yours: PanelLike, title: str = "") -> Svg:
-    """Three panels side by side; in `yours`, cells and fields that differ from `expected` are marked.
+    """Three panels side by side, in rows where they are too wide; in `yours`, cells and fields that differ
+    from `expected` are marked.
 
     Each panel is a `Panel`, a tuple (title, view or None[, note]), or None to leave it out. Two cells agree
     when they read the same storage position, or the same value where both views know their values and lie
@@ -44,30 +48,45 @@ def layout_comparison(input: PanelLike, expected: PanelLike, yours: PanelLike, t
     fields = differing_fields(*both) if both else []
     cells = differing_cells(*both) if both else set()
 
-    body, x, height = [], PAD, 0.0
-    drawn = []
-    for panel in panels:
+    def draw(panel: Panel, x: float, y: float) -> tuple[str, float, float]:
         judged = panel is have
-        svg, w, h = _draw(panel, x + 14, PAD + 14, cells if judged else (), fields if judged else (), judged)
-        drawn.append((svg, x, w + 28))
-        x += w + 28 + 14
-        height = max(height, h + 28)
-    for svg, left, w in drawn:
-        body += [rect(left, PAD, w, height, "panel", 10), svg]
+        return _draw(panel, x + INSET, y + INSET, cells if judged else (), fields if judged else (), judged)
+
+    body, y, width = [], PAD, 0.0
+    for row in _rows(panels, [draw(panel, 0, 0)[1] + 2 * INSET for panel in panels]):
+        x, drawn = PAD, []
+        for panel in row:
+            svg, w, h = draw(panel, x, y)
+            drawn.append((svg, x, w + 2 * INSET, h + 2 * INSET))
+            x += w + 2 * INSET + PAD
+        height = max(h for _, _, _, h in drawn)
+        for svg, left, w, _ in drawn:
+            body += [rect(left, y, w, height, "panel", 10), svg]
+        width, y = max(width, x), y + height + PAD
     verdict, cls = _verdict(want, have, fields, cells)
-    y = PAD + height
     if verdict:
-        y += 26
+        y += 12
         body.append(text(PAD + 2, y, verdict, f"b s {cls}", size=14))
-    width = max(x - 14 + PAD, mono_width(verdict, 14) + 2 * PAD)
+        y += PAD
+    width = max(width, mono_width(verdict, 14) + 2 * PAD)
     words = " ".join(f"{p.title}: {_in_words(p)}." for p in panels)
     return Svg(
         width,
-        y + PAD,
+        y,
         title or ", ".join(p.title for p in panels),
         f"{words} {verdict}." if verdict else words,
         "".join(body),
     )
+
+
+def _rows(panels: list[Panel], widths: list[float]) -> list[list[Panel]]:
+    """The panels in as few rows as fit; the last two, which are to be compared, are the last to part."""
+    room = WIDE - PAD
+    if sum(width + PAD for width in widths) <= room:
+        return [panels]
+    if len(panels) == 3 and sum(width + PAD for width in widths[1:]) <= room:
+        return [panels[:1], panels[1:]]
+    return [[panel] for panel in panels]
 
 
 def differing_fields(expected: StorageView, yours: StorageView) -> list[str]:
@@ -124,7 +143,7 @@ def _draw(
                 return "bad"
             return row_class(view, index)
 
-        grid = tensor_grid(view, x - 6, top + 10, paint)
+        grid = tensor_grid(view, x - 6, top + 10, paint, limit=WIDE - 2 * (PAD + INSET))
         parts.append(grid.svg)
         width, top = max(width, grid.width - 6), top + 10 + grid.height
     for line in textwrap.wrap(panel.note, NOTE_WIDTH)[:8]:
@@ -141,12 +160,18 @@ def _verdict(
         return "", ""
     if want.view is None or have.view is None:
         missing = have if have.view is None else want
-        return f"No layout to compare: {missing.title} has none", "bad"
+        return f"No picture of {missing.title} to compare with", "bad"
     if not fields and not cells:
         return "Same layout", "good"
     what = " and ".join(fields) if len(fields) < 3 else "shape, stride and offset"
     shown = len(shown_indices(have.view))
+    if not have.view.numel:
+        if not want.view.numel:
+            return f"Differs in {what}, though there are no elements to read", "bad"
+        return f"Differs in {what}: {have.title} has no elements", "bad"
     reads = f"{len(cells)} of {shown} cells read something else" if cells else "every cell reads the same"
+    if not cells and have.view.numel < want.view.numel:
+        reads = "the cells that are there read the same"
     return (f"Differs in {what}: {reads}" if fields else f"Same numbers, but {reads}"), "bad"
 
 

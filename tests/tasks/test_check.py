@@ -2,11 +2,13 @@
 
 import re
 import sys
+from dataclasses import replace
 
 import pytest
 
-from glassbox.tasks import catalogue, check, lab1, show
+from glassbox.tasks import answering, catalogue, check, lab1, show
 from glassbox.tasks.check import try_out
+from glassbox.tasks.compare import compare
 from glassbox.tasks.play import running_on
 
 
@@ -67,6 +69,109 @@ def test_a_likely_slip_is_named_where_part_is_right_and_not_where_nothing_is():
     task = catalogue.find("lab1.contiguous_strides")
     assert str(try_out(task, without_sizes_of_zero)).count("likely slip: ") == 1
     assert "likely slip" not in str(try_out(task, lambda shape: "?"))
+
+
+def _inverted(shape, stride, dims):
+    """Every dimension moves where it should come from."""
+    order = [dim % len(shape) for dim in dims]
+    back = [order.index(dim) for dim in range(len(shape))]
+    return tuple(shape[dim] for dim in back), tuple(stride[dim] for dim in back)
+
+
+def _labels(text):
+    return re.findall(r"^ {7}([a-z ]+): ", text, re.MULTILINE)
+
+
+def test_only_the_first_failing_property_has_a_likely_slip():
+    """A permutation the wrong way round fails in the second property too, for the reason of the first."""
+    checked = try_out(catalogue.find("lab1.permute"), _inverted)
+    assert [result.won for result in checked.results] == [False] * 3
+    assert _labels(str(checked)) == ["likely slip", "also look at", "also look at"]
+    page = checked._repr_html_()
+    assert page.count("<strong>Likely slip:</strong>") == 1
+    assert page.count("<strong>Also look at:</strong>") == 2
+
+
+def test_the_first_failure_is_the_one_that_is_drawn():
+    page = try_out(catalogue.find("lab1.permute"), _inverted)._repr_html_()
+    assert page.count("<svg") == 1
+    assert page.index("any order of the dimensions</strong>") < page.index("<svg")
+    assert page.index("<svg") < page.index("dimensions counted from the end</strong>")
+
+
+def test_a_float_for_an_int_is_named_and_not_drawn(solved):
+    def floats(shape):
+        strides = solved["channels_last_strides"](shape)
+        return (*strides[:-1], float(strides[-1]))
+
+    checked = try_out(catalogue.find("lab1.channels_last_strides"), floats)
+    assert _labels(str(checked)) == ["another type"] * 4
+    assert "another type: 5.0 is a float, an int is asked for" in str(checked)
+    page = checked._repr_html_()
+    assert "<strong>Another type:</strong> 5.0 is a float, an int is asked for" in page
+    assert "<svg" not in page
+    halved = try_out(checked.task, lambda shape: tuple(step / 2 for step in floats(shape)))
+    assert "<svg" not in halved._repr_html_()
+
+
+def test_a_picture_never_calls_a_wrong_answer_the_same(solved):
+    """An offset more than is asked for changes nothing that a picture shows."""
+    page = try_out(catalogue.find("lab1.permute"), lambda *args: (*solved["permute"](*args), 0))._repr_html_()
+    assert "((2,), (1,), 0)" in page
+    assert "<svg" not in page
+
+
+@pytest.mark.parametrize(
+    ("yours", "advice"),
+    [
+        ({"timeout": True}, "look for: a loop that never ends"),
+        ({"died": True}, "look for: what in your code ends the process: os._exit(), a signal"),
+        ({"raised": "SystemExit", "message": ""}, "look for: exit() or sys.exit() in your code"),
+    ],
+)
+def test_what_ends_the_answers_is_told_once_with_advice(yours, advice):
+    task = catalogue.find("lab1.permute")
+    group = [
+        ((11, 2, 10), (240, 60, 2), (1, 2, 0)),
+        ((2, 3), (3, 1), (1, 0)),
+        ((7, 7, 2), (14, 2, 1), (0, 1, 2)),
+    ]
+    results = compare(task, [[case] for case in group], [[yours]] * 3)
+    text = show.as_text(task, results, "heading")
+    assert text.count("yours    ") == 1
+    assert text.count(advice) == 1
+    assert "tried    permute((2, 3), (3, 1), (1, 0))" in text
+    assert "the same in: any order of the dimensions; orders that are none" in text
+    page = show.as_html(task, results, "heading")
+    assert page.count("<strong>Look for:</strong>") == page.count("<svg") == 1
+
+
+def test_an_answer_late_in_a_property_still_has_its_advice_first():
+    """After some right answers a loop is a better guess than the property's slip."""
+    task = catalogue.find("lab1.permute")
+    first = [((2, 3), (3, 1), (1, 0)), ((2,), (1,), (0,))]
+    right = {"value": [[3, 2], [1, 3]]}
+    results = compare(replace(task, properties=task.properties[:1]), [first], [[right, {"timeout": True}]])
+    assert _labels(show.as_text(task, results, "")) == ["look for", "also look at"]
+
+
+def test_the_same_error_is_told_once_and_another_one_apart():
+    def broken(shape, stride, dims):
+        return undefined  # noqa: F821
+
+    def picky(shape, stride, dims):
+        raise TypeError(f"{len(shape)}")
+
+    task = catalogue.find("lab1.permute")
+    text = str(try_out(task, broken))
+    assert text.count("yours    raises NameError") == 1
+    assert "the same in: dimensions counted from the end; orders that are none" in text
+    results = compare(task, [[((2,), (1,), (0,))], [((2, 3), (3, 1), (1, 0))], []], [[], [], []])
+    assert show.as_text(task, results, "").count("yours    no answer came") == 1
+    cases = [[((2,), (1,), (0,))], [((2, 3), (3, 1), (1, 0))], [((2,), (1,), (1,))]]
+    answers = [[answering.answer(picky, case) for case in group] for group in cases]
+    # One message with a value asked for, one with two dimensions, one with IndexError asked for.
+    assert show.as_text(task, compare(task, cases, answers), "").count("yours    raises TypeError: ") == 3
 
 
 def test_where_no_view_is_expected_the_drawing_shows_none_and_not_the_input():

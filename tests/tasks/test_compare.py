@@ -1,9 +1,11 @@
 """Right or wrong: strict in kind, in canonical form, partial, and never an error over a strange answer."""
 
+from dataclasses import replace
+
 import pytest
 
 from glassbox.tasks import answering
-from glassbox.tasks.compare import compare, expected, points, right
+from glassbox.tasks.compare import Failure, compare, expected, points, right
 from glassbox.tasks.model import Property, Task, cases
 
 
@@ -119,7 +121,54 @@ def test_a_group_that_is_missing_or_of_another_length_is_lost(task):
         assert won.won
 
 
-def test_the_wrong_case_that_is_easiest_to_read_is_kept(task):
+@pytest.mark.parametrize(
+    ("truth", "yours", "said"),
+    [
+        ([65, 1, 5, 5], [65, 1, 5, 5.0], "5.0 is a float, an int is asked for"),
+        ([[2, 3], [3, 1]], [[2, 3], [3, True]], "True is a bool, an int is asked for"),
+        ([[2, 3], [3, 1]], [3, 1], "3 is an int, a tuple is asked for"),
+        (7, [7], "(7,) is a tuple, an int is asked for"),
+        (7, "7", "'7' is a string, an int is asked for"),
+        (True, 1, "1 is an int, a bool is asked for"),
+        (0.5, {"float": "nan"}, ""),
+        (1, {"float": "inf"}, "{'float': 'inf'} is a float, an int is asked for"),
+        ([65, 1, 5, 5], [65, 1, 5, 6], ""),
+        ([1, 2], [1.0, 2, 3], ""),
+        ([1, 2], None, ""),
+        (None, [1, 2], ""),
+        (3, 3, ""),
+    ],
+)
+def test_a_value_of_another_kind_is_told_from_a_wrong_one(truth, yours, said):
+    assert Failure((), {"value": truth}, {"value": yours}).unlike == said
+
+
+def test_an_error_is_not_a_value_of_another_kind():
+    assert Failure((), {"value": 3}, {"raised": "TypeError", "message": ""}).unlike == ""
+    assert Failure((), {"raised": "IndexError"}, {"value": 3}).unlike == ""
+
+
+def test_the_wrong_case_that_is_easiest_to_see_is_kept(lab1):
+    """A short call of many cells or dimensions gives way to one that can be drawn."""
+    task = lab1["permute"]
+    group = [
+        ((7, 7, 2), (14, 2, 1), (0, 1, 2)),
+        ((), (), ()),
+        ((2, 2, 2, 2), (8, 4, 2, 1), (0, 1, 2, 3)),
+        ((2, 2), (2, 1), (0, 0)),
+        ((12, 25), (250, 10), (-1, -2)),
+        ((12, 12), (120, 10), (-1, -2)),
+    ]
+    order = [group[place] for place in (5, 4, 3, 2, 1, 0)]
+    for left in range(len(order)):
+        cases_left = order[left:]
+        lost = compare(replace(task, properties=task.properties[:1]), [cases_left], [None])[0]
+        assert lost.simplest.case == cases_left[0]
+        lost = compare(replace(task, properties=task.properties[:1]), [cases_left[::-1]], [None])[0]
+        assert lost.simplest.case == cases_left[0]
+
+
+def test_without_a_drawing_the_shortest_call_is_kept(task):
     drawn = cases(task, "seed")
     results = compare(task, drawn, [[{"value": 5} for _ in group] for group in drawn])
     assert results[0].wrong == results[0].cases == len(drawn[0])

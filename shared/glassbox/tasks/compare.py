@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .model import Case, Property, Task
-from .plain import plain, same
+from .plain import plain, same, show
+from .seeing import effort
 
 Answer = dict[str, Any]
 """{"value": plain} or {"raised": name, "message": str}, or what kept an answer from coming; see
@@ -23,6 +24,8 @@ NEVER_RIGHT = frozenset(
 raised.
 """
 
+KINDS = {bool: "a bool", int: "an int", float: "a float", str: "a string", list: "a tuple", dict: "a dict"}
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -31,6 +34,41 @@ class Failure:
     case: Case
     expected: Answer
     yours: Answer
+
+    @property
+    def unlike(self) -> str:
+        """One sentence where a number or a sequence of yours is of another kind than what is asked for, such
+        as 5.0 for 5; "" otherwise.
+        """
+        return _unlike(self.expected.get("value"), self.yours.get("value"))
+
+    @property
+    def ending(self) -> tuple[Any, ...] | None:
+        """What came in place of a value: the same for two failures that went wrong in the same way; None for
+        a value.
+        """
+        if "value" in self.yours:
+            return None
+        if self.yours.keys() & {"raised", "notplain"}:
+            # The same error where a value and where another error is asked for are two things to think about.
+            return *self.yours.items(), self.expected.get("raised")
+        return tuple(self.yours)
+
+
+def _unlike(truth: Any, value: Any) -> str:
+    if isinstance(truth, list | tuple) and isinstance(value, list | tuple):
+        if len(truth) != len(value):
+            return ""
+        return next((said for pair in zip(truth, value, strict=True) if (said := _unlike(*pair))), "")
+    # None says that there is nothing, which is a wrong answer, not one of another kind.
+    asked, given = _kind(truth), _kind(value)
+    return f"{show(value, 40)} is {given}, {asked} is asked for" if asked and given and asked != given else ""
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, dict) and "float" in value:
+        return KINDS[float]
+    return KINDS.get(list if isinstance(value, tuple) else type(value), "")
 
 
 @dataclass(frozen=True)
@@ -44,7 +82,7 @@ class PropertyResult:
 
     @property
     def slipped(self) -> bool:
-        """True where part is right: the likely slip of the property is then worth reading."""
+        """True where part is right: the slip of the property is then worth reading."""
         return 0 < self.wrong < self.cases
 
     @property
@@ -105,14 +143,16 @@ def compare(
                 failures.append(
                     Failure(case, truth, answer if isinstance(answer, dict) else {"missing": True})
                 )
-        simplest = min(failures, key=_readability, default=None)
+        simplest = min(failures, key=lambda failure: readability(task, failure), default=None)
         results.append(PropertyResult(prop, len(cases), len(failures), simplest))
     return tuple(results)
 
 
-def _readability(failure: Failure) -> tuple[bool, int]:
-    """The shorter the call, the easier to see what went wrong; a call that was skipped shows nothing."""
-    return "skipped" in failure.yours, len(repr(failure.case))
+def readability(task: Task, failure: Failure) -> tuple[Any, ...]:
+    """Sorts failures, those first in which it is easy to see what went wrong; a call that was skipped shows
+    nothing.
+    """
+    return "skipped" in failure.yours, *effort(task, failure.case, failure.expected.get("value"))
 
 
 def points(task: Task, results: Sequence[PropertyResult]) -> float:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .. import draw
 from ..records import StorageView
-from .compare import Answer, Failure, PropertyResult
+from .compare import Answer, Failure, PropertyResult, readability
 from .model import Task
-from .plain import freeze, show
+from .plain import show
+from .seeing import view
 
-DRAWN = 400
-"""Layouts of more cells, or of more than four dimensions, are told, not drawn."""
+LOOK_FOR = {
+    "timeout": "a loop that never ends",
+    "died": "what in your code ends the process: os._exit(), a signal to itself, or a crash",
+    "SystemExit": "exit() or sys.exit() in your code: it ends the program, where an answer is asked for",
+}
+"""What stands in the code of an answer that ended so."""
 # Looks stand in the elements, since nbgrader's and Jupyter's pages bring style sheets of their own. A page of
 # ours sets the colours by its theme; elsewhere the fallbacks are readable on light and on dark.
 GOOD = "var(--gb-good,#2e8b57)"
@@ -56,20 +62,66 @@ def call_text(task: Task, case: Sequence[Any]) -> str:
     return f"{task.function}({', '.join(show(argument, 400) for argument in case)})"
 
 
+@dataclass(frozen=True)
+class Lost:
+    """One thing that went wrong: the property to show it by, and the others where it went wrong likewise."""
+
+    result: PropertyResult
+    failure: Failure
+    others: tuple[PropertyResult, ...]
+    first: bool
+
+    def remarks(self) -> list[tuple[str, str]]:
+        """What there is to say below the case, each with its label."""
+        said = []
+        unlike, prop = self.failure.unlike, self.result.prop
+        yours = self.failure.yours
+        ended = next((LOOK_FOR[key] for key in (*yours, yours.get("raised")) if key in LOOK_FOR), "")
+        if unlike:
+            said.append(("another type", unlike))
+        if ended:
+            said.append(("look for", ended))
+        if self.result.slipped and not unlike:
+            # Once something else went wrong, the code may well do what the slip is about.
+            said.append(("likely slip" if self.first and not ended else "also look at", prop.slip))
+        if self.others:
+            said.append(("the same in", "; ".join(other.prop.name for other in self.others)))
+        return said
+
+
+def lost(task: Task, results: Sequence[PropertyResult]) -> list[Lost]:
+    """What went wrong, in the order of the properties; no value for the same reason is one thing, shown by
+    the case that is easiest to see.
+    """
+    ways: dict[Any, list[PropertyResult]] = {}
+    for place, result in enumerate(results):
+        if result.simplest is not None:
+            ending = result.simplest.ending
+            ways.setdefault(place if ending is None else ending, []).append(result)
+    found: list[Lost] = []
+    for alike in ways.values():
+        pairs = [(result, result.simplest) for result in alike if result.simplest is not None]
+        result, failure = min(pairs, key=lambda pair: readability(task, pair[1]))
+        others = tuple(other for other in alike if other is not result)
+        found.append(Lost(result, failure, others, first=not found))
+    return found
+
+
 def as_text(task: Task, results: Sequence[PropertyResult], heading: str) -> str:
     """The results as plain text, for a terminal and for nbgrader's Validate."""
     lines = [heading]
+    shown = {id(one.result): one for one in lost(task, results)}
     for result in results:
         mark = "ok  " if result.won else "FAIL"
         lines.append(
             f"  {mark} {result.prop.name}: {result.cases - result.wrong} of {result.cases} cases right"
         )
-        if result.simplest is not None:
-            lines.append(f"       tried    {call_text(task, result.simplest.case)}")
-            lines.append(f"       expected {wanted(result.simplest.expected)}")
-            lines.append(f"       yours    {in_words(result.simplest.yours)}")
-            if result.slipped:
-                lines.append(f"       likely slip: {result.prop.slip}")
+        if id(result) in shown:
+            one = shown[id(result)]
+            lines.append(f"       tried    {call_text(task, one.failure.case)}")
+            lines.append(f"       expected {wanted(one.failure.expected)}")
+            lines.append(f"       yours    {in_words(one.failure.yours)}")
+            lines += [f"       {label}: {said}" for label, said in one.remarks()]
     return "\n".join(lines)
 
 
@@ -78,7 +130,7 @@ def as_html(task: Task, results: Sequence[PropertyResult], heading: str) -> str:
     escaped.
     """
     rows = "".join(_row(result) for result in results)
-    failed = [result for result in results if result.simplest is not None]
+    failed = lost(task, results)
     head = (
         f'<th style="{CELL}"></th><th style="{CELL}">what was checked</th>'
         f'<th style="{NUMBER}">cases right</th>'
@@ -86,12 +138,11 @@ def as_html(task: Task, results: Sequence[PropertyResult], heading: str) -> str:
     table = f'<table style="{STYLE}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     parts = [f'<p class="glassbox-heading"><strong>{html.escape(heading)}</strong></p>', table]
     if failed:
-        pictures = [_picture(task, result.simplest) for result in failed if result.simplest]
+        pictures = [_picture(task, one.failure) for one in failed]
         # One drawing is enough to see what is meant, and a page of them is slow to read.
         drawn = next((place for place, picture in enumerate(pictures) if picture), None)
-        for place, result in enumerate(failed):
-            call = call_text(task, result.simplest.case) if result.simplest else ""
-            parts.append(_failure(result, call, pictures[place] if place == drawn else ""))
+        for place, one in enumerate(failed):
+            parts.append(_failure(task, one, pictures[place] if place == drawn else ""))
         parts.append(f"<p><strong>To read again:</strong> {html.escape(task.read)}</p>")
     return f'<div class="glassbox-report">{"".join(parts)}</div>'
 
@@ -110,39 +161,45 @@ def _mark(won: bool) -> str:
     return f'<span style="color:{GOOD if won else BAD};font-weight:bold">{"✓" if won else "✗"}</span>'
 
 
-def _failure(result: PropertyResult, call: str, picture: str) -> str:
-    failure = result.simplest
-    assert failure is not None
-    lines = [("tried", call), ("expected", wanted(failure.expected)), ("yours", in_words(failure.yours))]
+def _failure(task: Task, one: Lost, picture: str) -> str:
+    lines = [
+        ("tried", call_text(task, one.failure.case)),
+        ("expected", wanted(one.failure.expected)),
+        ("yours", in_words(one.failure.yours)),
+    ]
     table = "".join(
         f'<tr style="background:none"><td style="{LINE}"><span style="{SOFT}">{name}</span></td>'
         f'<td style="{LINE}"><code style="{VALUE}">{html.escape(text)}</code></td></tr>'
         for name, text in lines
     )
     figure = f'<div style="overflow-x:auto">{picture}</div>' if picture else ""
-    slip = (
-        f'<p style="margin:.4em 0"><strong>Likely slip:</strong> {html.escape(result.prop.slip)}</p>'
-        if result.slipped
-        else ""
+    remarks = "".join(
+        f'<p style="margin:.4em 0"><strong>{label.capitalize()}:</strong> {html.escape(said)}</p>'
+        for label, said in one.remarks()
     )
     return (
         f'<div style="border-left:3px solid {BAD};padding:.1em 0 .1em 1em;margin:1em 0">'
-        f'<p style="margin:.2em 0">{_mark(False)} <strong>{html.escape(result.prop.name)}</strong></p>'
-        f'<table style="{STYLE}"><tbody>{table}</tbody></table>{figure}{slip}</div>'
+        f'<p style="margin:.2em 0">{_mark(False)} <strong>{html.escape(one.result.prop.name)}</strong></p>'
+        f'<table style="{STYLE}"><tbody>{table}</tbody></table>{figure}{remarks}</div>'
     )
 
 
 def _picture(task: Task, failure: Failure) -> str:
-    """Input, expected and yours side by side; "" where neither of the first two can be drawn."""
+    """Input, expected and yours side by side; "" where neither of the first two can be drawn, and where no
+    picture shows the difference.
+    """
+    if failure.unlike:
+        return ""
     panels = {
-        "input": (_view("input", task, failure.case, None), ""),
+        "input": (view("input", task, failure.case, None), ""),
         "expected": (_answered("expected", task, failure, failure.expected), wanted(failure.expected)),
         "yours": (_answered("yours", task, failure, failure.yours), in_words(failure.yours)),
     }
-    if panels["input"][0] is None and panels["expected"][0] is None:
+    want, have = panels["expected"][0], panels["yours"][0]
+    if (want or panels["input"][0]) is None or (want and have and _numbers(want) == _numbers(have)):
         return ""
     shown = {
-        name: (name, view, "" if view else note) for name, (view, note) in panels.items() if view or note
+        name: (name, drawn, "" if drawn else note) for name, (drawn, note) in panels.items() if drawn or note
     }
     return draw.layout_comparison(shown.get("input"), shown["expected"], shown["yours"])._repr_html_()
 
@@ -150,18 +207,8 @@ def _picture(task: Task, failure: Failure) -> str:
 def _answered(name: str, task: Task, failure: Failure, answer: Answer) -> StorageView | None:
     # None as an answer says that there is no layout; to `views` it would ask for the input's.
     value = answer.get("value")
-    return None if value is None else _view(name, task, failure.case, freeze(value))
+    return None if value is None else view(name, task, failure.case, value)
 
 
-def _view(name: str, task: Task, case: Sequence[Any], value: Any) -> StorageView | None:
-    if task.views is None:
-        return None
-    try:
-        layout = task.views(tuple(case), value)
-        if layout is None:
-            return None
-        view = StorageView.of_layout(name, **layout)
-        small = view.ndim <= 4 and view.numel <= DRAWN and view.size <= DRAWN
-        return view if small and view.span()[0] >= 0 else None
-    except Exception:  # a learner's value may be of any shape; the words beside the picture say what it was
-        return None
+def _numbers(drawn: StorageView) -> tuple[object, ...]:
+    return drawn.shape, drawn.stride, drawn.offset

@@ -115,8 +115,8 @@ class Collect(Careful, default.ExchangeCollect):
         if self.duedate and said <= self.duedate < came and came - said > CLOCKS_DIFFER:
             stamp = self.step("submitted", student) / STAMP
             why = (
-                f"{path.name!r} came, or was changed, at {came:%Y-%m-%d %H:%M} UTC and counts as of then. It looks "
-                "the same after the exchange was copied or restored: to take it as its name says, write "
+                f"{path.name!r} came, or was changed, at {came:%Y-%m-%d %H:%M} UTC and counts as of then. So "
+                "does all that was copied or restored with the exchange: to take it as its name says, write "
                 f"{said.strftime(FORMAT)} into {stamp}."
             )
             return Record(student, path, said, came, why)

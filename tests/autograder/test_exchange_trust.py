@@ -289,6 +289,7 @@ def test_a_notebook_changed_in_place_counts_as_of_its_change(
     school: School, due: list[datetime], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(collect, "CLOCKS_DIFFER", timedelta(0))
+    school.forge("bob", (now() - 2 * BLINK).strftime(FORMAT), "in time")
     folders = {name: school.forge(name, (now() - BLINK).strftime(FORMAT)) for name in ("ada", "bob")}
     time.sleep(2 * BLINK.total_seconds())
     due.append(now() - BLINK)
@@ -298,6 +299,8 @@ def test_a_notebook_changed_in_place_counts_as_of_its_change(
     os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns))
     school.instructor.do("Collect")
     assert counted(school, "ada") < due[0] < counted(school, "bob")
+    school.instructor.do("Collect", before_duedate=True)
+    assert said(school.submitted("bob")) == "in time"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ data.
 from __future__ import annotations
 
 import copy
-import json
 import logging
 import os
 import shutil
@@ -20,10 +19,10 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 
 from glassbox.tasks.check import PUBLIC_SEED
-from glassbox.tasks.plain import writable
 
 from . import labs, report
 from .errors import PlainError
+from .submission import opened
 
 if TYPE_CHECKING:
     from .classroom import Classroom
@@ -108,38 +107,6 @@ def locate(lab: str, notebook: str | os.PathLike[str] | None) -> Path:
         way = f"`python3 course.py reset {lab}` makes a fresh one." if notebook is None else "check its path."
         raise PlainError(f"There is no notebook at {str(path)[:300]}; {way}")
     return path
-
-
-def opened(path: Path) -> NotebookNode:
-    """The notebook in a file, in nbformat 4.5. PlainError where the file is missing or holds no notebook."""
-    try:
-        text = writable(path.read_bytes().decode("utf-8-sig"))
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise PlainError(f"There is no notebook at {str(path)[:300]}; check its path.") from error
-    except IsADirectoryError as error:
-        raise PlainError(f"{path} is a folder; give the notebook that lies in it.") from error
-    except (OSError, ValueError) as error:
-        raise PlainError(
-            f"{str(path)[:300]} could not be read ({error}); save it again from JupyterLab."
-        ) from error
-    try:
-        data = json.loads(text)
-        if not isinstance(data, dict):
-            raise ValueError("not an object")
-    except (ValueError, RecursionError):
-        raise PlainError(
-            f"{path} is not a notebook: it holds no notebook's JSON; save it again from JupyterLab."
-        ) from None
-    try:
-        parsed = nbformat.reads(writable(json.dumps(data, ensure_ascii=False)), as_version=4)
-        nbformat.validator.normalize(parsed)
-        nbformat.validate(parsed)
-    except Exception as error:  # nbformat raises many kinds for the many ways in which a file is no notebook
-        line = (str(error).splitlines() or [type(error).__name__])[0]
-        raise PlainError(
-            f"{path} is not a valid notebook ({line}); save it again from JupyterLab."
-        ) from error
-    return parsed
 
 
 def read(lab: str, notebook: str | os.PathLike[str] | None) -> str:

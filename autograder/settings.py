@@ -61,6 +61,7 @@ def configure(config: Config, root: Path) -> Config:
     config.ExchangeFactory.update(EXCHANGE)
     config.FileNameCollectorPlugin.named_regexp = DOWNLOADED
     config.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write this piece")'}
+    config.Autograde.exporter_class = "autograder.intake.SubmissionExporter"
     config.Autograde.sanitize_preprocessors = SANITIZE
     config.Autograde.autograde_preprocessors = AUTOGRADE
     config.GenerateFeedback.exporter_class = "autograder.feedback.FeedbackExporter"

@@ -20,6 +20,7 @@ from nbformat.notebooknode import NotebookNode
 from glassbox.tasks import catalogue
 
 from . import grading, labs
+from .cells import runs
 from .errors import PlainError
 from .grading import TaskGrade
 
@@ -213,7 +214,7 @@ def _troubles(ran: NotebookNode, given: NotebookNode, failing: bool) -> list[str
     ours = {cell.source for cell in given.cells}
     said = []
     for cell in ran.cells:
-        if cell.cell_type != "code" or _grade_id(cell):
+        if not runs(cell) or _grade_id(cell):
             continue
         kind, what = trouble(cell)
         explains = failing and cell.source not in ours and kind != "UnpluggedError"

@@ -218,6 +218,33 @@ def test_cells_that_end_or_block_the_kernel_are_named_and_cost_only_themselves(
 
 
 @pytest.mark.slow
+def test_an_old_output_says_nothing_of_a_cell_that_is_empty_now(desk: Desk, save: Save) -> None:
+    notebook = answered(desk.solved())
+    named(notebook, "unfold").source = "def unfold(:"
+    notebook.cells.insert(0, nbformat.v4.new_code_cell("  \n"))
+    error = {"ename": "ValueError", "evalue": "long gone", "traceback": ["long gone"]}
+    notebook.cells[0].outputs = [nbformat.v4.new_output("error", **error)]
+    summary, page = report(save(notebook))
+    assert summary == "12 of 13 pieces hold on the open cases"
+    assert "long gone" not in page
+    assert "SyntaxError" in page
+
+
+@pytest.mark.slow
+def test_what_is_too_large_to_be_graded_is_too_large_here(
+    desk: Desk, save: Save, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notebook = desk.untouched()
+    notebook.cells += [nbformat.v4.new_code_cell("") for _ in range(2000)]
+    path = save(notebook)
+    answer = validate(path)
+    assert answer["success"] is False
+    assert answer["value"].startswith(f"{path} is too large to be graded (2,056 cells")
+    assert main(["grade", LAB, str(path)]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == answer["value"]
+
+
+@pytest.mark.slow
 def test_a_notebook_of_an_older_lab_is_judged_as_the_present_one(desk: Desk, save: Save) -> None:
     notebook = answered(desk.solved())
     for name in ("diagonal", "check_diagonal"):

@@ -113,12 +113,13 @@ WRITES = ("generate_assignment", "autograde", "generate_feedback", "export")
 
 
 def nbgrader(arguments: list[str]) -> int:
-    """Runs nbgrader in the course folder, where its configuration lies.
+    """Runs nbgrader in the course folder, where its configuration lies; returns its exit code, or 1 where a
+    submission had to be left out.
 
     PlainError where it would work on a gradebook that is not this course's.
     """
     if arguments[:1] and arguments[0] in WRITES and not any(word.startswith("--db") for word in arguments):
-        from . import gradebook, stamps
+        from . import gradebook, stamps, steps
         from .settings import COURSE
 
         problem = gradebook.check(labs.ROOT / "gradebook.db", COURSE)
@@ -126,6 +127,17 @@ def nbgrader(arguments: list[str]) -> int:
             raise PlainError(problem)
         for sentence in stamps.set_aside(labs.ROOT / "submitted"):
             print(sentence, file=sys.stderr)
+        made = steps.plan(arguments, labs.ROOT)
+        for sentence in made.said:
+            print(f"[autograder | WARNING] {sentence}", file=sys.stderr, flush=True)
+        code = 0 if made.idle else _nbgrader(made.words(arguments))
+        for sentence in made.left.values():
+            print(f"[autograder | ERROR] {sentence}", file=sys.stderr)
+        return code or int(bool(made.left))
+    return _nbgrader(arguments)
+
+
+def _nbgrader(arguments: list[str]) -> int:
     return subprocess.call([sys.executable, "-m", "nbgrader", *arguments], cwd=labs.ROOT)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import re
+import shutil
+from pathlib import Path
 from typing import Any
 
 from nbconvert.exporters import Exporter
@@ -20,6 +22,7 @@ from .grading import TaskGrade
 from .report import KEY
 from .stamps import span
 
+STALE = "graded before the points were changed; ask your instructor to grade it again"
 CELL = 4_000
 REST = 60_000
 """Characters that the page shows of one cell outside the tasks, and of all of them together."""
@@ -43,7 +46,23 @@ class FeedbackExporter(Exporter):
         """Returns the page, and the resources that nbgrader's writer needs."""
         resources = self._init_resources(resources)
         place = resources["nbgrader"]
+        self._make_room(place)
         return page(nb, gradesheet.read(place), place["assignment"]), resources
+
+    def _make_room(self, place: dict[str, str]) -> None:
+        """Takes away what a learner handed in under the page's name: nbgrader has just copied it, closed to
+        writing, to where the page goes.
+        """
+        if self.parent is None:
+            return
+        folder = self.parent.coursedir.format_path(
+            self.parent.coursedir.feedback_directory, place["student"], place["assignment"]
+        )
+        found = Path(folder, f"{place['notebook']}{self.file_extension}")
+        if found.is_dir():
+            shutil.rmtree(found)
+        else:
+            found.unlink(missing_ok=True)
 
 
 def page(notebook: NotebookNode, sheet: GradeSheet, lab: str) -> str:
@@ -104,11 +123,14 @@ def task(cell: NotebookNode, mark: Mark, lab: str) -> TaskGrade:
         )
     if mark.score != (mark.auto if mark.manual is None else mark.manual):
         notes.insert(0, "with extra points from your instructor")
+    most = max(float(record["of"]), mark.manual or 0.0)
+    if most != mark.most:
+        notes.insert(0, STALE)
     return TaskGrade(
         identity,
         record["title"],
         mark.score,
-        mark.most,
+        most,
         "; ".join(notes),
         tuple(record["properties"]),
         record["text"],
@@ -142,31 +164,35 @@ def _scores(sheet: GradeSheet, tasks: list[TaskGrade], answers: list[str]) -> st
     written = pages.worth(
         "Written answer" if len(marks) == 1 else "Written answers",
         sum(known) if known else None,
-        sum(mark.most for mark in marks),
+        sum(mark.top for mark in marks),
         _state(marks[0]) if len(marks) == 1 else "not all graded yet" if waiting else "",
     )
+    stale = any(STALE in one.note for one in tasks) or any(mark.top > mark.most for mark in marks)
+    most = sum(one.max_score for one in tasks) + sum(mark.top for mark in marks) if stale else sheet.most
     late = (
         f"{sheet.total + sheet.penalty:g} less {sheet.penalty:g} for handing in late" if sheet.penalty else ""
     )
-    remark = ", ".join(part for part in (late, "so far" if waiting else "") if part)
+    remark = ", ".join(part for part in (STALE if stale else "", late, "so far" if waiting else "") if part)
     return pages.scores(
         pages.worth("Automatic points", sum(one.score for one in tasks), sum(one.max_score for one in tasks)),
         written if marks else "",
-        pages.worth("Total", sheet.total, sheet.most, remark),
+        pages.worth("Total", sheet.total, most, remark),
     )
 
 
 def _state(mark: Mark) -> str:
     """How a written answer stands, in words; "" where it was read and graded."""
+    if mark.top > mark.most:
+        return STALE
     if mark.manual is not None:
         return "points for an earlier version; this one is still to be read" if mark.pending else ""
     return "not graded yet" if mark.pending or mark.auto is None else "not answered"
 
 
 def _entry(name: str, mark: Mark) -> str:
-    kind = "soft" if mark.manual is None else "good" if mark.score >= mark.most else "part"
+    kind = "soft" if mark.manual is None else "good" if mark.score >= mark.top else "part"
     sign = pages.sign("✎", _state(mark) or "read and graded", kind)
-    return pages.entry(name, "Written answer", sign, _known(mark), mark.most, _state(mark))
+    return pages.entry(name, "Written answer", sign, _known(mark), mark.top, _state(mark))
 
 
 def _known(mark: Mark) -> float | None:
@@ -195,14 +221,15 @@ def _answer(cell: NotebookNode, sheet: GradeSheet, question: tuple[str, str]) ->
     else:
         words = prose.code(cell.source) if cell.cell_type == "code" else prose.markdown(cell.source)
         answer = f'<p class="soft">Your answer</p><div class="words">{words}</div>'
-    waiting = f'<p class="soft">{html.escape(state.capitalize())}.</p>' if mark.pending else ""
-    kind = "soft" if mark.manual is None else "good" if mark.score >= mark.most else "part"
+    told = mark.pending or state == STALE
+    waiting = f'<p class="soft">{html.escape(state.capitalize())}.</p>' if told else ""
+    kind = "soft" if mark.manual is None else "good" if mark.score >= mark.top else "part"
     return pages.part(
         name,
         pages.sign("✎", "written answer", kind),
         question[0],
         _known(mark),
-        mark.most,
+        mark.top,
         prose.markdown(question[1]) + answer + waiting + _comment(sheet, name),
     )
 

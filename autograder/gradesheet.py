@@ -24,6 +24,11 @@ class Mark:
     most: float
     pending: bool
 
+    @property
+    def top(self) -> float:
+        """The points that there are, or were when a person gave more."""
+        return max(self.most, self.manual or 0.0)
+
 
 @dataclass(frozen=True)
 class GradeSheet:

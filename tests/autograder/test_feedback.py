@@ -283,7 +283,7 @@ def test_a_forged_report_and_hostile_words_are_only_text(handed: dict[str, Hande
         "https://pytorch.org"
     ]
     assert "more characters" in one.page.text("lab1.expand")
-    assert "more characters" in one.page.text(WRITTEN)
+    assert "Cut for grading: 200," in one.page.text(WRITTEN)
     assert len(one.html) < 300_000
 
 
@@ -319,6 +319,23 @@ def test_a_persons_points_are_told_apart_from_the_judges(handed: dict[str, Hande
     assert "Points for an earlier version; this one is still to be read." in shown.text(WRITTEN)
     assert "From your instructor, on somewhere A word on a cell of its own." in shown.text()
     assert "Feedback for half Handed in 2 hours" in shown.text()
+
+
+def test_points_that_were_changed_since_are_told_and_never_exceeded(handed: dict[str, Handed]) -> None:
+    one = handed["perfect"]
+    marks = {name: replace(mark, most=1.0) for name, mark in one.sheet.marks.items()}
+    sheet = replace(one.sheet, marks=marks, most=14.0)
+    shown = Parsed(page(one.notebook, sheet, LAB))
+    assert "4 of 4 points Graded before the points were changed; ask" in shown.text("lab1.address")
+    assert "5 of 5 points" in shown.text(WRITTEN)
+    assert "Graded before the points were changed; ask your instructor" in shown.text(WRITTEN)
+    assert "Automatic points 100 of 100" in shown.text()
+    assert "Total 105 of 105 graded before the points were changed" in shown.text()
+    assert "points were changed" not in one.html
+    raised = {**one.sheet.marks, "check_address": replace(one.sheet.marks["check_address"], most=20.0)}
+    shown = Parsed(page(one.notebook, replace(one.sheet, marks=raised, most=121.0), LAB))
+    assert "4 of 4 points Graded before" in shown.text("lab1.address")
+    assert "Total 105 of 105 graded before" in shown.text()
 
 
 @pytest.mark.parametrize(

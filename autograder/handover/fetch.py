@@ -38,6 +38,7 @@ class FetchAssignment(Careful, default.ExchangeFetchAssignment):
             super().copy_files()  # with replace_missing_files: only what is missing
             return
         self.mine.parent.mkdir(parents=True, exist_ok=True)
+        places.clear(self.mine)
         for _ in range(TRIES):
             with places.scratch(self.mine) as fresh:
                 if self._copied(fresh):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 if sys.platform != "win32":
     import fcntl
+
+
+STALE_SECONDS = 24 * 3600
+"""After how long a hidden folder is no longer at work, but was left by a process that was killed."""
 
 
 class BusyError(Exception):
@@ -45,11 +51,28 @@ def put(fresh: Path, place: Path) -> None:
 
 
 def recover(place: Path) -> None:
-    """Undoes a `put` that was cut short, and clears away what it left behind."""
+    """Undoes a `put` that was cut short, and clears away what it and others before it left behind."""
+    clear(place)
     old = _old(place)
     if old.is_dir() and not place.exists():
         old.rename(place)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def clear(place: Path) -> None:
+    """Removes the hidden folders of one's own that were to become `place` long ago."""
+    for hidden in place.parent.glob(f".{glob.escape(place.name[:100])}.{'[0-9a-f]' * 16}"):
+        if stale(hidden):
+            remove(hidden)
+
+
+def stale(hidden: Path) -> bool:
+    """Whether a hidden folder is one's own and was left behind."""
+    try:
+        state = hidden.lstat()
+    except FileNotFoundError:
+        return False
+    return state.st_uid == os.getuid() and state.st_mtime < time.time() - STALE_SECONDS
 
 
 def remove(place: Path) -> None:

@@ -18,6 +18,8 @@ from .release import due_by
 FORMAT = "%Y-%m-%d %H:%M:%S.%f UTC"
 SECRET = "submission_secret.txt"
 STAMP = "timestamp.txt"
+ARRIVING = ".arriving"
+"""Where a copy that is being made keeps the name of the one in the exchange, which no learner can list."""
 
 
 class Submit(Careful, default.ExchangeSubmit):
@@ -47,9 +49,11 @@ class Submit(Careful, default.ExchangeSubmit):
         wanted = notebooks(Path(self.release_path))
         self._complain_of_missing(wanted)
         self.kept.mkdir(parents=True, exist_ok=True)
+        self._clear()
         kept = self._reserved(student)
         try:
             with places.scratch(self.inbox / kept.name.lstrip(".")) as fresh:
+                (kept / ARRIVING).write_text(fresh.name)
                 done = self._filled(fresh, wanted)
                 key = secrets.token_hex(64)
                 for name, text in ((STAMP, self.timestamp), (SECRET, key)):
@@ -60,6 +64,7 @@ class Submit(Careful, default.ExchangeSubmit):
                 # The collector may take it away; others do not find it, for they cannot know its name.
                 fresh.chmod(0o777)
                 fresh.rename(self.inbox / f"{kept.name.lstrip('.')}+{secrets.token_urlsafe(9)}")
+            (kept / ARRIVING).unlink()
             kept.rename(kept.with_name(kept.name.lstrip(".")))
         finally:
             places.remove(kept)
@@ -83,6 +88,18 @@ class Submit(Careful, default.ExchangeSubmit):
             f"Nothing was handed in: your notebook must be called {' and '.join(missing)}, and {here}; "
             "give it that name, then hand in again."
         )
+
+    def _clear(self) -> None:
+        """Clears away what submissions left behind that were cut short long ago."""
+        for hidden in filter(places.stale, self.kept.glob(".*+*")):
+            arriving = hidden / ARRIVING
+            name = arriving.read_text(errors="replace") if arriving.is_file() else ""
+            if name.startswith(hidden.name[:101]) and (self.inbox / name).is_dir():
+                places.remove(self.inbox / name)
+            elif (hidden / SECRET).is_file():  # it had arrived, and its key opens the feedback
+                arriving.unlink(missing_ok=True)
+                hidden.rename(hidden.with_name(hidden.name[1:]))
+            places.remove(hidden)
 
     def _reserved(self, student: str) -> Path:
         """A hidden folder for the learner's own copy, at a time that no other submission has."""

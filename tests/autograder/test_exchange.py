@@ -416,8 +416,12 @@ def cut_short(person: Person, step: str, folder: Path, **traits: Any) -> None:
         carrying.CHUNK = 1
         return person.do(step, **traits)
 
+    def at_work() -> list[str]:
+        return hidden(folder) if folder.is_dir() else []
+
+    before = at_work()
     process = Elsewhere(slowly)
-    while not (folder.is_dir() and any(any((folder / name).rglob("*.ipynb")) for name in hidden(folder))):
+    while not any(any((folder / name).rglob("*.ipynb")) for name in at_work() if name not in before):
         assert process.running()
     process.kill()
 
@@ -484,6 +488,83 @@ def test_a_collect_ended_between_its_two_renames_is_mended(
     released.instructor.do("Collect", update=True)
     assert said(released.submitted("ada")) == "first"
     assert hidden(released.submitted("ada").parent) == []
+
+
+def a_day_later(*folders: Path) -> None:
+    yesterday = time.time() - places.STALE_SECONDS - 1
+    for folder in folders:
+        for item in folder.iterdir():
+            os.utime(item, (yesterday, yesterday))
+
+
+def test_what_a_killed_submit_left_is_cleared_away_by_the_next_a_day_later(released: School) -> None:
+    ada, bob = released.learner("ada"), released.learner("bob")
+    kept = ada.home / "cache" / COURSE
+    for person in (ada, bob):
+        large(person.lab)
+        cut_short(person, "Submit", released.inbound)
+    assert len(names(released.inbound)) == 2
+    ada.work("two")
+    ada.do("Submit")
+    assert len(hidden(released.inbound)) == 2  # it may be at work
+    a_day_later(released.inbound, kept)
+    ada.do("Submit")
+    assert [name.split("+")[0] for name in hidden(released.inbound)] == [".bob"]
+    assert (len(released.handed_in()), len(names(kept)), hidden(kept)) == (2, 2, [])
+
+
+def test_the_key_of_a_submission_that_arrived_just_before_the_kill_is_not_lost(
+    released: School, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada = released.learner("ada")
+    kept = ada.home / "cache" / COURSE
+
+    def killed(path: Path, missing_ok: bool = False) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", killed)
+        patch.setattr(places, "remove", lambda place: None)
+        with pytest.raises(KeyboardInterrupt):
+            ada.do("Submit")
+    assert (len(released.handed_in()), len(hidden(kept))) == (1, 1)
+    a_day_later(kept)
+    ada.do("Submit")
+    assert sorted(path.name.rsplit("+", 1)[0] for path in released.handed_in()) == names(kept)
+    assert names(kept / names(kept)[0]) == [NOTEBOOK, "submission_secret.txt", "timestamp.txt"]
+
+
+def test_what_killed_steps_left_is_cleared_away_a_day_later(released: School) -> None:
+    large(released.instructor.course / "labs" / LAB)
+    out = released.exchange / COURSE / "outbound"
+    cut_short(released.instructor, "ReleaseAssignment", out, force=True)
+    released.instructor.do("ReleaseAssignment", force=True)
+    ada = released.learner("ada", fetch=False)
+    cut_short(ada, "FetchAssignment", ada.lab.parent)
+    ada.do("FetchAssignment")
+    ada.do("Submit")
+    collected = released.submitted("ada").parent
+    cut_short(released.instructor, "Collect", collected)
+    released.instructor.do("Collect")
+    assert [len(hidden(folder)) for folder in (out, ada.lab.parent, collected)] == [1, 1, 1]
+    a_day_later(out, ada.lab.parent, collected)
+    released.instructor.do("ReleaseAssignment", force=True)
+    ada.lab.rename(ada.home / "away")
+    ada.do("FetchAssignment")
+    released.instructor.do("Collect")
+    assert [names(folder) for folder in (out, ada.lab.parent, collected)] == [[LAB]] * 3
+
+
+def test_what_another_left_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (f".{LAB}.0123456789abcdef", f".{LAB}.old", ".ipynb_checkpoints", f".{LAB}.0123456789abcdeX"):
+        (tmp_path / name).mkdir()
+    a_day_later(tmp_path)
+    monkeypatch.setattr(os, "getuid", lambda: -1)
+    places.clear(tmp_path / LAB)
+    assert len(names(tmp_path)) == 4
+    monkeypatch.undo()
+    places.clear(tmp_path / LAB)
+    assert len(names(tmp_path)) == 3
 
 
 def test_two_collects_do_not_meet(released: School) -> None:

@@ -114,7 +114,8 @@ def task(cell: NotebookNode, mark: Mark, lab: str) -> TaskGrade:
     if not isinstance(record, dict) or record.get("points") != mark.auto:
         note = "the judge's report is missing; ask your instructor to autograde it again"
         about = pages.known(identity)
-        return TaskGrade(identity, about.title if about else name, mark.score, mark.most, note, (), "", "")
+        title, most = about.title if about else name, max(mark.top, mark.auto or 0.0)
+        return TaskGrade(identity, title, mark.score, most, note, (), "", "")
     notes = [record["note"]] if record["note"] else []
     if mark.manual is not None:
         earlier = " for an earlier version" if mark.pending else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Iterator
@@ -289,12 +290,15 @@ def test_a_forged_report_and_hostile_words_are_only_text(handed: dict[str, Hande
 
 def test_only_a_report_worth_what_the_gradebook_has_is_the_judges(handed: dict[str, Handed]) -> None:
     one = handed["perfect"]
-    cell, mark = named(one.notebook, "check_expand"), one.sheet.marks["check_expand"]
+    cell = copy.deepcopy(named(one.notebook, "check_expand"))
+    mark = one.sheet.marks["check_expand"]
     assert "glassbox-report" in task(cell, mark, LAB).html
     for doubtful in (replace(mark, auto=1.0), replace(mark, auto=None)):
         told = task(cell, doubtful, LAB)
         assert (told.html, told.score, told.title) == ("", mark.score, catalogue.find("lab1.expand").title)
         assert "report is missing" in told.note
+    fewer = replace(mark, most=1.0, auto=6.0, score=6.0)
+    assert (task(cell, fewer, LAB).score, task(cell, fewer, LAB).max_score) == (6, 6)
     for metadata in ({}, {"glassbox": "forged"}, {"glassbox": {}}):
         cell.outputs[0].metadata = nbformat.from_dict(metadata)
         assert task(cell, mark, LAB).html == ""

@@ -6,6 +6,7 @@ import argparse
 import glob
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -87,6 +88,7 @@ def make_labs(options: argparse.Namespace) -> int:
     from .release import release
 
     for lab in labs.known():
+        _tell_kept(lab)
         print(f"{_near(release(lab, labs.LABS / lab))}")
     return 0
 
@@ -119,26 +121,45 @@ def nbgrader(arguments: list[str]) -> int:
     PlainError where it would work on a gradebook that is not this course's.
     """
     if arguments[:1] and arguments[0] in WRITES and not any(word.startswith("--db") for word in arguments):
-        from . import gradebook, stamps, steps
-        from .settings import COURSE
+        from . import turns
 
-        problem = gradebook.check(labs.ROOT / "gradebook.db", COURSE)
-        if problem:
-            raise PlainError(problem)
-        for sentence in stamps.set_aside(labs.ROOT / "submitted"):
-            print(sentence, file=sys.stderr)
-        made = steps.plan(arguments, labs.ROOT)
-        for sentence in made.said:
-            print(f"[autograder | WARNING] {sentence}", file=sys.stderr, flush=True)
-        code = 0 if made.idle else _nbgrader(made.words(arguments))
-        for sentence in made.left.values():
-            print(f"[autograder | ERROR] {sentence}", file=sys.stderr)
-        return code or int(bool(made.left))
+        with turns.turn(labs.ROOT) as held:
+            return _step(arguments, held)
     return _nbgrader(arguments)
 
 
-def _nbgrader(arguments: list[str]) -> int:
-    return subprocess.call([sys.executable, "-m", "nbgrader", *arguments], cwd=labs.ROOT)
+def _step(arguments: list[str], held: list[int]) -> int:
+    from . import gradebook, stamps, steps
+    from .settings import COURSE
+
+    problem = gradebook.check(labs.ROOT / "gradebook.db", COURSE)
+    if problem:
+        raise PlainError(problem)
+    if arguments[0] == "generate_assignment":
+        for lab in set(labs.known()) & set(arguments):
+            _tell_kept(lab)
+    for sentence in stamps.set_aside(labs.ROOT / "submitted"):
+        print(sentence, file=sys.stderr)
+    made = steps.plan(arguments, labs.ROOT)
+    for sentence in made.said:
+        print(f"[autograder | WARNING] {sentence}", file=sys.stderr, flush=True)
+    code = 0 if made.idle else _nbgrader(made.words(arguments), held)
+    for sentence in made.left.values():
+        print(f"[autograder | ERROR] {sentence}", file=sys.stderr)
+    return code or int(bool(made.left))
+
+
+def _nbgrader(arguments: list[str], held: Sequence[int] = ()) -> int:
+    return subprocess.call([sys.executable, "-m", "nbgrader", *arguments], cwd=labs.ROOT, pass_fds=held)
+
+
+def _tell_kept(lab: str) -> None:
+    """Keeps somebody's work in labs/ from being replaced."""
+    from .release import keep
+
+    kept = keep(lab)
+    if kept:
+        print(f"Somebody has worked in labs/{lab}: it is kept in {_near(kept)}.", file=sys.stderr)
 
 
 def validate(patterns: list[str]) -> int:

@@ -6,6 +6,8 @@ import shutil
 from datetime import datetime
 from pathlib import Path
 
+import nbformat
+
 from . import labs
 from .errors import PlainError
 
@@ -27,6 +29,40 @@ def _copy(source: Path, folder: Path) -> None:
     shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*", "__pycache__"))
 
 
+def keep(lab: str) -> Path | None:
+    """Moves labs/ of `lab` to kept/ where somebody has worked in it; returns its place there, else None.
+
+    What is made anew from solutions/ would take its place.
+    """
+    folder = labs.LABS / lab
+    path = folder / f"{lab}.ipynb"
+    if not path.is_file() or not worked_in(path):
+        return None
+    return _aside(lab)
+
+
+def worked_in(path: Path) -> bool:
+    """Whether a notebook that was handed out has other words in the cells that are to be written in."""
+    from nbgrader.utils import compute_checksum, is_solution
+
+    try:
+        cells = nbformat.read(path, as_version=4).cells
+        return any(
+            compute_checksum(cell) != cell.metadata.nbgrader.get("checksum")
+            for cell in cells
+            if is_solution(cell)
+        )
+    except Exception:  # no notebook at all, or none of ours: not ours to throw away
+        return True
+
+
+def _aside(lab: str) -> Path:
+    kept = _free(labs.ROOT / "kept" / f"{lab}-{datetime.now():%Y%m%d-%H%M%S}")
+    kept.parent.mkdir(exist_ok=True)
+    shutil.move(labs.LABS / lab, kept)
+    return kept
+
+
 def reset(lab: str) -> tuple[Path, Path | None]:
     """Puts a fresh copy of `lab` in labs/; returns its path and where the old one is kept (None: there was
     none).
@@ -41,9 +77,7 @@ def reset(lab: str) -> tuple[Path, Path | None]:
     try:
         release(lab, fresh)
         if folder.exists():
-            kept = _free(labs.ROOT / "kept" / f"{lab}-{datetime.now():%Y%m%d-%H%M%S}")
-            kept.parent.mkdir(exist_ok=True)
-            shutil.move(folder, kept)
+            kept = _aside(lab)
         fresh.rename(folder)
     except OSError as error:
         raise PlainError(

@@ -9,14 +9,13 @@ from typing import Any
 from nbgrader.auth import Authenticator
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.exchange import ExchangeError, ExchangeFactory
-from nbgrader.utils import parse_utc
 from traitlets.config import Config, LoggingConfigurable
 
 from .. import exchanging, labs
 from ..errors import PlainError
 from ..handover.release import due_by
 from ..settings import configure
-from ..stamps import span
+from ..stamps import read, span
 
 NO_EXCHANGE = (
     "This copy of the course knows of no exchange folder. Hand your notebook in as your instructor says; "
@@ -26,7 +25,9 @@ NO_EXCHANGE = (
 
 def when(item: dict[str, Any], timestamp: str) -> str:
     """The time of a submission as the list shows it, with a word where it was late."""
-    moment = parse_utc(timestamp)
+    moment = read(timestamp)
+    if moment is None:
+        return timestamp
     due = due_by(exchanging.folder(labs.ROOT) / item["course_id"] / "outbound", item["assignment_id"])
     late = f", {span((moment - due).total_seconds())} late" if due and moment > due else ""
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC{late}"

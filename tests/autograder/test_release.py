@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
 import pytest
 
 from autograder import labs
+from autograder import release as release_module
+from autograder.__main__ import main
 from autograder.errors import PlainError
 from autograder.release import release, reset
 from glassbox.tasks import catalogue
 
 ALL = labs.known()
+LAB = ALL[0]
 
 
 @pytest.mark.parametrize("lab", ALL)
@@ -120,3 +125,52 @@ def test_what_a_task_gives_to_read_again_stands_in_the_notebook(lab: str) -> Non
             if line.startswith("#")
         ]
         assert heading in headings, task.id
+
+
+def written(folder: Path, lab: str) -> Path:
+    """A lab in which somebody has written a piece."""
+    path = folder / lab / f"{lab}.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    cell = next(c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("solution"))
+    cell.source = "my_work = 1"
+    nbformat.write(notebook, path)
+    return path
+
+
+@pytest.mark.slow
+def test_somebodys_work_is_kept_when_labs_are_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(labs, "LABS", tmp_path / "labs")
+    monkeypatch.setattr(labs, "ROOT", tmp_path)
+    fresh = tmp_path / "labs" / LAB / f"{LAB}.ipynb"
+    assert main(["labs"]) == 0 and main(["labs"]) == 0
+    assert not (tmp_path / "kept").exists()
+    released = fresh.read_bytes()
+    work = written(tmp_path / "labs", LAB).read_bytes()
+    capsys.readouterr()
+    assert main(["labs"]) == 0
+    assert "is kept in" in capsys.readouterr().err
+    (kept,) = (tmp_path / "kept").glob(f"{LAB}-*/{LAB}.ipynb")
+    assert (kept.read_bytes(), fresh.read_bytes()) == (work, released)
+
+
+@pytest.mark.parametrize("text", ["", "no notebook"])
+def test_what_cannot_be_read_is_kept_too(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "lab.ipynb"
+    path.write_text(text)
+    assert release_module.worked_in(path)
+
+
+def test_steps_wait_for_each_other(tmp_path: Path) -> None:
+    order = tmp_path / "order"
+    code = (
+        "import sys, time; from pathlib import Path; from autograder.turns import turn\n"
+        "with turn(Path(sys.argv[1])):\n"
+        "    with open(sys.argv[2], 'a') as f: f.write('in '); f.flush(); time.sleep(0.5); f.write('out ')\n"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path), str(order)]
+    running = [subprocess.Popen(words, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    said = [process.communicate()[1] for process in running]
+    assert order.read_text().split() == ["in", "out"] * 3
+    assert sum("waiting for it" in text for text in said) == 2

@@ -229,6 +229,8 @@ def _by_nbgrader(path: Path) -> dict[str, Any]:
     from nbgrader.nbgraderformat import SchemaTooNewError, SchemaTooOldError
     from nbgrader.validator import Validator
 
+    if not any(cell.metadata.get("nbgrader") for cell in grading.opened(path).cells):
+        raise PlainError(f"{path.name} is no lab: there is nothing in it to validate.")
     app = NbGrader()
     app.load_config_file()
     try:

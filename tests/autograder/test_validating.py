@@ -368,7 +368,7 @@ def test_options_and_other_courses_go_to_nbgrader(
     save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     calls: list[list[str]] = []
-    monkeypatch.setattr(subprocess, "call", lambda argv, cwd: calls.append(argv[2:]) or 0)
+    monkeypatch.setattr(subprocess, "call", lambda argv, **_: calls.append(argv[2:]) or 0)
     assert main(["nbgrader", "validate", "--invert", "x.ipynb"]) == 0
     assert main(["nbgrader", "validate"]) == 0
     other = save(of_another_course(3))
@@ -418,3 +418,12 @@ def test_a_piece_that_has_no_task_keeps_its_name(desk: Desk) -> None:
     found = validating.Finding(LAB, (task,), (task,), (held,), ())
     assert found.sentences()[:2] == ["Not written yet: `check_new`.", "These hold: `expand`."]
     assert catalogue.find("lab1.expand").function == "expand"
+
+
+def test_a_notebook_that_is_no_lab_is_not_called_a_success(tmp_path: Path) -> None:
+    path = tmp_path / "mine.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")]), path)
+    assert validating.validate(path) == {
+        "success": False,
+        "value": "mine.ipynb is no lab: there is nothing in it to validate.",
+    }

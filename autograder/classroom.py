@@ -4,9 +4,11 @@ touched.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,6 +22,7 @@ from .settings import configure
 
 HAND_OUT_ONLY = {"ClearSolutions", "ClearMarkScheme"}
 MODULE_BYTES = 1_000_000
+MARKS = ("NBGRADER_EXECUTION", "NBGRADER_VALIDATING")
 
 
 class StepError(RuntimeError):
@@ -70,7 +73,8 @@ class Classroom:
 
     def autograde(self, student: str) -> Path:
         """Grades the submission of `student`; returns the graded notebook."""
-        self._do("autograde", self._api.autograde(self.lab, student))
+        with environment_kept():
+            self._do("autograde", self._api.autograde(self.lab, student))
         return self.root / "autograded" / student / self.lab / f"{self.lab}.ipynb"
 
     def scores(self, student: str) -> dict[str, tuple[float | None, float]]:
@@ -91,6 +95,22 @@ class Classroom:
         if "Canceled" in log or "KeyboardInterrupt" in log:
             raise KeyboardInterrupt  # nbgrader takes an interrupt for a failure of its own
         raise StepError(f"nbgrader {step} failed for {self.lab}:\n{log}")
+
+
+@contextmanager
+def environment_kept() -> Iterator[None]:
+    """Afterwards this process's environment is as it was: nbgrader leaves marks in it where a step fails, by
+    which a later `check` would take itself for one that is graded.
+    """
+    before = {name: os.environ.get(name) for name in MARKS}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _without_clearing() -> list[type]:

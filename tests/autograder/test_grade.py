@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,9 @@ import pytest
 
 from autograder import grade, grading, labs, pages
 from autograder.__main__ import main
+from autograder.classroom import Classroom, StepError
 from autograder.errors import PlainError
+from autograder.verdict import Judge
 from glassbox.tasks import catalogue
 
 from .conftest import LAB, SOLUTION, Desk, named
@@ -242,3 +245,18 @@ def test_a_module_beside_the_notebook_is_the_learners_to_use(desk: Desk, tmp_pat
     modules = sorted(tmp_path.glob("*.py"))
     outcome = grading.grade_in(desk.classroom, json.dumps(notebook), "with-module", modules)
     assert outcome.score == 4
+
+
+@pytest.mark.slow
+def test_a_step_that_fails_leaves_no_mark_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*given: object) -> None:
+        raise RuntimeError("in the middle of a grade")
+
+    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+    monkeypatch.setattr(Judge, "preprocess_cell", fail)
+    with Classroom(LAB) as classroom:
+        classroom.generate()
+        classroom.submit("ada", SOLUTION.read_text(encoding="utf-8"))
+        with pytest.raises(StepError):
+            classroom.autograde("ada")
+    assert "NBGRADER_EXECUTION" not in os.environ

@@ -14,6 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from email.message import Message
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar
@@ -196,6 +197,15 @@ class Jupyter:
         """What a REST address of the server gives, as JSON."""
         with urllib.request.urlopen(self.address(path), timeout=10) as answer:
             return json.load(answer)
+
+    def ask(self, path: str, body: bytes | None = None, token: bool = True) -> tuple[int, str, Message]:
+        """The status, the text and the headers of an answer; a request with a body is a POST."""
+        address = self.address(path) if token else self.address(path).partition("?")[0]
+        try:
+            with urllib.request.urlopen(urllib.request.Request(address, data=body), timeout=300) as answer:
+                return answer.status, answer.read().decode(), answer.headers
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode(), error.headers
 
     def tail(self, lines: int = 60) -> str:
         """The end of the server's log."""

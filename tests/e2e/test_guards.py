@@ -3,10 +3,7 @@
 import json
 import shutil
 import sqlite3
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from email.message import Message
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +13,6 @@ from serving import Jupyter, copy_course
 from autograder import stamps
 
 LAB = "lab1_storage"
-
-
-def ask(
-    server: Jupyter, path: str, body: bytes | None = None, token: bool = True
-) -> tuple[int, str, Message]:
-    """The status, the text and the headers of an answer; a request with a body is a POST."""
-    address = server.address(path) if token else server.address(path).partition("?")[0]
-    try:
-        with urllib.request.urlopen(urllib.request.Request(address, data=body), timeout=300) as answer:
-            return answer.status, answer.read().decode(), answer.headers
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode(), error.headers
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +25,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jupyter]:
 @pytest.fixture(scope="module")
 def graded(server: Jupyter) -> str:
     """A graded submission, with files beside its notebook; its id."""
-    assert json.loads(ask(server, f"/formgrader/api/assignment/{LAB}/assign", b"{}")[1])["success"]
+    assert json.loads(server.ask(f"/formgrader/api/assignment/{LAB}/assign", b"{}")[1])["success"]
     folder = server.folder / "submitted" / "ada" / LAB
     folder.mkdir(parents=True)
     shutil.copy(server.folder / "labs" / LAB / f"{LAB}.ipynb", folder)
     (folder / "plot.html").write_text("<script>alert(1)</script>")
-    assert json.loads(ask(server, f"/formgrader/api/submission/{LAB}/ada/autograde", b"{}")[1])["success"]
+    assert json.loads(server.ask(f"/formgrader/api/submission/{LAB}/ada/autograde", b"{}")[1])["success"]
     (submission,) = server.get(f"/formgrader/api/submitted_notebooks/{LAB}/{LAB}")
     return str(submission["id"])
 
@@ -58,17 +43,17 @@ def graded(server: Jupyter) -> str:
     "page", ["manage_submissions/{}", "gradebook/{}", f"gradebook/{LAB}/{{}}", "manage_students/{}"]
 )
 def test_no_page_is_made_with_a_name_that_would_change_it(server: Jupyter, page: str, name: str) -> None:
-    status, text, _ = ask(server, f"/formgrader/{page.format(name)}")
+    status, text, _ = server.ask(f"/formgrader/{page.format(name)}")
     assert status == 404
     assert name not in text
 
 
 def test_a_step_takes_no_option_for_a_lab(server: Jupyter) -> None:
-    assert ask(server, "/formgrader/api/assignment/--help/assign", b"{}")[0] == 404
+    assert server.ask("/formgrader/api/assignment/--help/assign", b"{}")[0] == 404
 
 
 def test_a_name_with_an_apostrophe_is_a_name(server: Jupyter) -> None:
-    assert ask(server, "/formgrader/manage_students/O'Neil")[0] == 200
+    assert server.ask("/formgrader/manage_students/O'Neil")[0] == 200
 
 
 # A student's work
@@ -76,7 +61,7 @@ def test_a_name_with_an_apostrophe_is_a_name(server: Jupyter) -> None:
 
 @pytest.mark.slow
 def test_a_file_that_was_handed_in_acts_nowhere(server: Jupyter, graded: str) -> None:
-    status, text, headers = ask(server, f"/formgrader/submissions/{graded}/plot.html")
+    status, text, headers = server.ask(f"/formgrader/submissions/{graded}/plot.html")
     assert (status, text) == (200, "<script>alert(1)</script>")
     assert headers["Content-Security-Policy"] == "sandbox"
     assert headers["X-Content-Type-Options"] == "nosniff"
@@ -84,7 +69,7 @@ def test_a_file_that_was_handed_in_acts_nowhere(server: Jupyter, graded: str) ->
 
 @pytest.mark.slow
 def test_the_page_to_grade_by_hand_is_served(server: Jupyter, graded: str) -> None:
-    status, text, _ = ask(server, f"/formgrader/submissions/{graded}/")
+    status, text, _ = server.ask(f"/formgrader/submissions/{graded}/")
     assert status == 200
     assert "YOUR ANSWER HERE" in text and "not written yet" in text
 
@@ -96,9 +81,9 @@ def test_nothing_is_done_for_somebody_without_the_token(server: Jupyter) -> None
     path = server.folder / "submitted" / "eve" / LAB / stamps.STAMP
     path.parent.mkdir(parents=True)
     path.write_text("soon")
-    ask(server, f"/formgrader/api/submissions/{LAB}", token=False)
+    server.ask(f"/formgrader/api/submissions/{LAB}", token=False)
     assert path.exists()
-    ask(server, f"/formgrader/api/submissions/{LAB}")
+    server.ask(f"/formgrader/api/submissions/{LAB}")
     assert not path.exists()
 
 
@@ -107,8 +92,8 @@ def test_a_stranger_learns_nothing_of_the_gradebook(server: Jupyter) -> None:
     kept = book.read_bytes() if book.exists() else b""
     book.write_bytes(b"no gradebook at all, and longer than a header of one would be" * 20)
     try:
-        assert "gradebook" in ask(server, "/formgrader/")[1]
-        assert str(server.folder) not in ask(server, "/formgrader/", token=False)[1]
+        assert "gradebook" in server.ask("/formgrader/")[1]
+        assert str(server.folder) not in server.ask("/formgrader/", token=False)[1]
     finally:
         book.write_bytes(kept)
 
@@ -117,7 +102,7 @@ def test_a_stranger_learns_nothing_of_the_gradebook(server: Jupyter) -> None:
 def test_a_gradebook_that_is_written_over_is_noticed(server: Jupyter, graded: str) -> None:
     book = server.folder / "gradebook.db"
     kept = book.read_bytes()
-    assert ask(server, "/formgrader/api/assignments")[0] == 200
+    assert server.ask("/formgrader/api/assignments")[0] == 200
     other = book.with_suffix(".other")
     shutil.copy(book, other)
     with sqlite3.connect(other) as theirs:
@@ -126,7 +111,7 @@ def test_a_gradebook_that_is_written_over_is_noticed(server: Jupyter, graded: st
     theirs.close()
     try:
         book.write_bytes(other.read_bytes())
-        assert "bio101" in ask(server, "/formgrader/api/assignments")[1]
+        assert "bio101" in server.ask("/formgrader/api/assignments")[1]
     finally:
         book.write_bytes(kept)
 
@@ -139,7 +124,7 @@ def test_a_gradebook_that_is_written_over_is_noticed(server: Jupyter, graded: st
 )
 @pytest.mark.parametrize("action", ["validate", "fetch", "submit", "fetch_feedback"])
 def test_a_request_that_asks_for_nothing_is_told_so(server: Jupyter, action: str, body: bytes) -> None:
-    assert ask(server, f"/assignments/{action}", body)[0] == 400
+    assert server.ask(f"/assignments/{action}", body)[0] == 400
 
 
 def as_json(words: dict[str, Any]) -> bytes:
@@ -150,7 +135,7 @@ def test_a_lab_that_is_no_lab_is_a_sentence(server: Jupyter) -> None:
     for name in ("../../etc", "*", "nothing"):
         body = as_json({"course_id": "glassbox", "assignment_id": name})
         for action in ("fetch", "submit"):
-            status, text, _ = ask(server, f"/assignments/{action}", body)
+            status, text, _ = server.ask(f"/assignments/{action}", body)
             answer = json.loads(text)
             assert (status, answer["success"]) == (200, False)
             assert "Traceback" not in answer["value"] and "did not work" not in answer["value"]

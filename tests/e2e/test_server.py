@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,13 +25,7 @@ BOOK = "gradebook.db"
 
 def ask(server: Jupyter, path: str, body: Any = None, token: bool = True) -> tuple[int, str]:
     """The status and the text of an answer; a request with a body is a POST."""
-    address = server.address(path) if token else server.address(path).partition("?")[0]
-    data = None if body is None else json.dumps(body).encode()
-    try:
-        with urllib.request.urlopen(urllib.request.Request(address, data=data), timeout=300) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+    return server.ask(path, None if body is None else json.dumps(body).encode(), token)[:2]
 
 
 def step(server: Jupyter, path: str) -> dict[str, Any]:

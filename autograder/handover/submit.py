@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nbgrader.exchange import default
 
-from ..stamps import span
+from ..stamps import STAMP, span
 from . import places
 from .base import Careful, notebooks, now, visible
 from .carrying import Carried, UnfitError, opened
@@ -17,7 +17,6 @@ from .release import due_by
 
 FORMAT = "%Y-%m-%d %H:%M:%S.%f UTC"
 SECRET = "submission_secret.txt"
-STAMP = "timestamp.txt"
 ARRIVING = ".arriving"
 """Where a copy that is being made keeps the name of the one in the exchange, which no learner can list."""
 

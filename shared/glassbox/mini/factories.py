@@ -12,7 +12,6 @@ from .c10 import geometry
 from .c10.device import CPU
 from .c10.device import device as Device  # noqa: N812
 from .c10.dtype import dtype as DType  # noqa: N812
-from .c10.storage import Storage
 from .c10.tensor_impl import MAX_DIMS
 from .tensor import Sizes, Tensor, _a_tensor, _sizes
 
@@ -153,8 +152,7 @@ def _count(start: Any, end: Any, step: Any) -> int:
 
 
 def _adopt(array: np.ndarray, dtype: DType) -> Tensor:
-    shape = array.shape
-    return Tensor(Storage(array), shape, geometry.contiguous_strides(shape), 0, dtype, CPU, [0])
+    return Tensor.adopt(array, dtype, CPU)
 
 
 def _nested_shape(data: Any) -> tuple[int, ...]:

@@ -26,8 +26,6 @@ class Tensor(TensorImpl):
 
     __slots__ = ()
 
-    requires_grad = False
-
     # What it is
 
     @property
@@ -320,6 +318,9 @@ class Tensor(TensorImpl):
 
     def __format__(self, spec: str) -> str:
         return object.__format__(self, spec) if self._shape else format(self.item(), spec)
+
+
+TensorImpl.tensor_class = Tensor
 
 
 def _existing(dim: int, shape: tuple[int, ...]) -> int:

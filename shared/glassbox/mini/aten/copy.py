@@ -39,7 +39,7 @@ def reshape(self: T, size: tuple[int, ...]) -> T:
     if not copies:
         return self.alias(full, stride, self._offset)
     copy = fresh_copy(self, geometry.contiguous_strides(self._shape), self._dtype)
-    return type(self)(copy._storage, full, stride, 0, self._dtype, self._device, [0])
+    return self.fresh(copy._storage, full, stride, self._dtype, self._device)
 
 
 def to(self: T, dtype: DType, device: Device, copy: bool) -> T:

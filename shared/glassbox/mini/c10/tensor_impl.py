@@ -1,12 +1,13 @@
 """TensorImpl: a tensor is metadata over a storage (PyTorch: c10/core/TensorImpl.h)."""
 
 import sys
-from typing import Self
+from typing import Any
 
 import numpy as np
 
-from . import geometry, layout
+from . import geometry, inference_mode, layout
 from .device import device as Device  # noqa: N812
+from .dtype import bfloat16, bfloat16_to_float32, float32_to_bfloat16
 from .dtype import dtype as DType  # noqa: N812
 from .storage import Storage
 
@@ -17,12 +18,17 @@ MAX_DIMS = 64
 
 
 class TensorImpl:
-    """Shape, stride, offset, dtype and device over a storage.
+    """Shape, stride, offset, dtype and device over a storage, and what autograd keeps beside them.
 
     _shape, _stride: plain tuples of ints; _offset: int; all count elements.
-    _version_counter: a list of one int, shared by all views of a tensor, that in-place ops count up.
+    _key_set: the tensor's dispatch keys as a bare number.
+    _version_counter: a list of one int, shared by all views of a tensor, that in-place ops count up; None for
+    an inference tensor, whose changes nobody tracks.
     _base: the tensor that this one is a view of, never itself a view; None if it is no view.
     _array: the elements as a strided NumPy array, made at first use (call strided_array()).
+    _requires_grad, _grad_fn, _output_nr, _grad: autograd's (PyTorch: AutogradMeta); _requires_grad is True of
+    every tensor that a gradient flows to, leaf or not.
+    _meta: what few tensors have (hooks, view history, name): see autograd; None for most.
     """
 
     __slots__ = (
@@ -32,11 +38,20 @@ class TensorImpl:
         "_offset",
         "_dtype",
         "_device",
+        "_key_set",
         "_version_counter",
         "_base",
         "_array",
+        "_requires_grad",
+        "_grad_fn",
+        "_output_nr",
+        "_grad",
+        "_meta",
         "__weakref__",
     )
+
+    # The class of every tensor: the Python skin puts itself here (PyTorch: the PyInterpreter of a TensorImpl).
+    tensor_class: "type[TensorImpl]"
 
     def __init__(
         self,
@@ -46,8 +61,10 @@ class TensorImpl:
         offset: int,
         dtype: DType,
         device: Device,
-        version_counter: list[int],
-        base: Self | None = None,
+        key_set: int,
+        version_counter: list[int] | None,
+        base: "TensorImpl | None" = None,
+        array: np.ndarray | None = None,
     ) -> None:
         self._storage = storage
         self._shape = shape
@@ -55,27 +72,82 @@ class TensorImpl:
         self._offset = offset
         self._dtype = dtype
         self._device = device
+        self._key_set = key_set
         self._version_counter = version_counter
         self._base = base
-        self._array: np.ndarray | None = None
+        self._array = array
+        self._requires_grad = False
+        self._grad_fn: Any = None
+        self._output_nr = 0
+        self._grad: Any = None
+        self._meta: Any = None
 
-    @classmethod
-    def allocate(cls, shape: Ints, stride: Ints, dtype: DType, device: Device) -> Self:
+    @staticmethod
+    def fresh(storage: Storage, shape: Ints, stride: Ints, dtype: DType, device: Device) -> Any:
+        """A new tensor over a storage of its own, starting at its first byte."""
+        if inference_mode.blocks[0] and inference_mode.is_enabled():
+            keys, counter = device.inference_keys, None
+        else:
+            keys, counter = device.keys, [0]
+        return TensorImpl.tensor_class(storage, shape, stride, 0, dtype, device, keys, counter)
+
+    @staticmethod
+    def allocate(shape: Ints, stride: Ints, dtype: DType, device: Device) -> Any:
         """A fresh tensor whose bytes are not set, with just enough storage for shape and stride."""
         storage = Storage(layout.storage_span(shape, stride) * dtype.itemsize)
-        return cls(storage, shape, stride, 0, dtype, device, [0])
+        return TensorImpl.fresh(storage, shape, stride, dtype, device)
 
-    def alias(self, shape: Ints, stride: Ints, offset: int) -> Self:
-        """A view: other metadata over the same storage, with the same version counter."""
-        base = self if self._base is None else self._base
-        return type(self)(
-            self._storage, shape, stride, offset, self._dtype, self._device, self._version_counter, base
+    @staticmethod
+    def adopt(array: np.ndarray, dtype: DType, device: Device) -> Any:
+        """A fresh contiguous tensor whose storage is the given C-contiguous array, without a copy.
+
+        `array` holds elements as the storage does: for bfloat16 a uint16 array of bits.
+        """
+        shape = array.shape
+        stride = geometry.contiguous_strides(shape)
+        return TensorImpl.fresh(Storage(array), shape, stride, dtype, device)
+
+    @staticmethod
+    def of_values(values: np.ndarray, dtype: DType, device: Device) -> Any:
+        """A fresh contiguous tensor of NumPy values in any layout, rounded or converted to `dtype`."""
+        if dtype is bfloat16:
+            with np.errstate(all="ignore"):
+                values = float32_to_bfloat16(values)
+        array = np.ascontiguousarray(values, dtype=dtype.numpy).reshape(np.shape(values))
+        return TensorImpl.adopt(array, dtype, device)
+
+    def values(self) -> np.ndarray:
+        """The elements as NumPy knows them: bfloat16 as a float32 copy, anything else the strided view."""
+        array = self.strided_array()
+        return bfloat16_to_float32(array) if self._dtype is bfloat16 else array
+
+    def alias(self, shape: Ints, stride: Ints, offset: int) -> Any:
+        """Other metadata over the same storage, with the same version counter.
+
+        That it is a view of something is for the ADInplaceOrView kernel to write down.
+        """
+        return TensorImpl.tensor_class(
+            self._storage,
+            shape,
+            stride,
+            offset,
+            self._dtype,
+            self._device,
+            self._key_set,
+            self._version_counter,
         )
 
-    def shallow_copy(self, version_counter: list[int]) -> Self:
+    def shallow_copy(self, version_counter: list[int] | None) -> Any:
         """The same metadata over the same storage without being a view of it (what detach and .data give)."""
-        return type(self)(
-            self._storage, self._shape, self._stride, self._offset, self._dtype, self._device, version_counter
+        return TensorImpl.tensor_class(
+            self._storage,
+            self._shape,
+            self._stride,
+            self._offset,
+            self._dtype,
+            self._device,
+            self._key_set,
+            version_counter,
         )
 
     def strided_array(self) -> np.ndarray:
@@ -116,5 +188,10 @@ class TensorImpl:
         )
 
     def bump_version(self) -> None:
-        """Count one in-place change, seen by every view."""
-        self._version_counter[0] += 1
+        """Count one in-place change, seen by every view; nothing for an inference tensor."""
+        if self._version_counter is not None:
+            self._version_counter[0] += 1
+
+    def is_inference(self) -> bool:
+        """Whether it was made in inference mode: no version, no place in any graph."""
+        return self._version_counter is None

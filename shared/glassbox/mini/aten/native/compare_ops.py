@@ -1,0 +1,153 @@
+"""Comparing and choosing element by element: eq to where, logic, clamp (PyTorch: ATen/native/TensorCompare.cpp)."""
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ...c10 import promotion
+from ...c10.dtype import bool_, uint8
+from ...c10.geometry import dense_strides
+from ...c10.tensor_impl import WRAPPED_NUMBER, TensorImpl
+from .. import copy as copies
+from .. import tensor_iterator
+from ..tensor_iterator import COMPARISON_OP, SCALAR_OP, TensorIteratorConfig
+from .pointwise import (
+    EVERY,
+    NUMBERS,
+    Pointwise,
+    binary,
+    comparison,
+    fresh,
+    into,
+    pointwise,
+    unary,
+    with_number,
+    wrapped_number,
+)
+from .resize import not_implemented, scalar_type
+
+eq, eq_scalar = comparison("eq", np.equal)
+ne, ne_scalar = comparison("ne", np.not_equal)
+lt, lt_scalar = comparison("lt", np.less)
+le, le_scalar = comparison("le", np.less_equal)
+gt, gt_scalar = comparison("gt", np.greater)
+ge, ge_scalar = comparison("ge", np.greater_equal)
+
+logical_and = binary("logical_and", np.logical_and, COMPARISON_OP)
+logical_or = binary("logical_or", np.logical_or, COMPARISON_OP)
+logical_xor = binary("logical_xor", np.logical_xor, COMPARISON_OP)
+logical_not = unary("logical_not", np.logical_not, COMPARISON_OP)
+
+isnan = unary("isnan", lambda a: np.not_equal(a, a), COMPARISON_OP)
+_isinf = binary("isinf", lambda a, infinity: np.isinf(a), COMPARISON_OP)
+
+
+def isinf(ks: int, self: TensorImpl) -> Any:
+    """Which elements are infinite; a whole number never is."""
+    if self._dtype.is_floating_point:
+        # PyTorch compares with infinity, a second operand that has its say in the strides.
+        return _isinf.functional(ks, self, wrapped_number(math.inf, self))
+    nowhere = self.allocate(self._shape, dense_strides(self._shape, self._stride), bool_, self._device)
+    nowhere.strided_array()[...] = False
+    return nowhere
+
+
+# clamp: the bound comes first in np.maximum, which returns its second argument where both are zeros
+
+
+def _check_bound(self: TensorImpl, bound: TensorImpl) -> None:
+    # With a tensor as its bound the op is maximum or minimum, which take bools.
+    if self._dtype is bool_ and bound._dtype is bool_ and bound._meta is WRAPPED_NUMBER:
+        raise not_implemented("clamp_scalar_cpu", bool_)
+
+
+_at_least = pointwise("clamp_min", lambda x, low: np.maximum(low, x), 2, SCALAR_OP, check=_check_bound)
+_at_most = pointwise("clamp_max", lambda x, high: np.minimum(high, x), 2, SCALAR_OP, check=_check_bound)
+_between = pointwise(
+    "clamp", lambda x, low, high: np.minimum(high, np.maximum(low, x)), 3, SCALAR_OP, dtypes=NUMBERS
+)
+
+
+def _clamp(self: TensorImpl, low: Any, high: Any) -> tuple[Pointwise, tuple[TensorImpl, ...]]:
+    if low is None and high is None:
+        raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None")
+    if high is None:
+        return _at_least, (self, wrapped_number(low, self))
+    if low is None:
+        return _at_most, (self, wrapped_number(high, self))
+    return _between, (self, wrapped_number(low, self), wrapped_number(high, self))
+
+
+def _clamp_functional(ks: int, self: TensorImpl, low: Any, high: Any) -> Any:
+    kernel, operands = _clamp(self, low, high)
+    return kernel.functional(ks, *operands)
+
+
+def _clamp_inplace(ks: int, self: TensorImpl, low: Any, high: Any) -> Any:
+    return _clamp_out(ks, self, low, high, self)
+
+
+def _clamp_out(ks: int, self: TensorImpl, low: Any, high: Any, out: TensorImpl) -> Any:
+    kernel, operands = _clamp(self, low, high)
+    return kernel.out(ks, *operands, out)
+
+
+# Bounds may be numbers or tensors: a number becomes a tensor that counts as a number.
+clamp = Pointwise("clamp", _clamp_functional, _clamp_inplace, _clamp_out)
+clamp_min = with_number("clamp_min", _at_least)
+clamp_max = with_number("clamp_max", _at_most)
+
+
+# where
+
+
+_WHERE: dict[Any, TensorIteratorConfig] = {}
+
+
+def _where_operands(
+    condition: TensorImpl, self: TensorImpl, other: TensorImpl
+) -> tuple[TensorIteratorConfig, tuple[TensorImpl, ...]]:
+    if condition._dtype is uint8:
+        warnings.warn(
+            "where received a uint8 condition tensor: this is deprecated, use a bool condition",
+            UserWarning,
+            stacklevel=4,
+        )
+        condition = copies.to(condition, bool_, condition._device, False)
+    if condition._dtype is not bool_:
+        raise RuntimeError(
+            f"where expected condition to be a boolean tensor, but got a tensor with dtype {scalar_type(condition._dtype)}"
+        )
+    metas = tensor_iterator.meta(self), tensor_iterator.meta(other)
+    categories = tuple(tensor_iterator.Operand(meta).category() for meta in metas)
+    result = (
+        self._dtype
+        if self._dtype is other._dtype and categories[0] == categories[1]
+        else promotion.common_dtype(categories)
+    )
+    config = _WHERE.get(result)
+    if config is None:
+        config = _WHERE[result] = TensorIteratorConfig(
+            promote_inputs_to_common_dtype=False, static_dtype=result
+        )
+    converted = (copies.to(each, result, each._device, False) for each in (self, other))
+    return config, (condition, *converted)
+
+
+def where(ks: int, condition: TensorImpl, self: TensorImpl, other: TensorImpl) -> Any:
+    """Elements of `self` where the condition holds, else of `other`."""
+    config, operands = _where_operands(condition, self, other)
+    metas = tuple(map(tensor_iterator.meta, operands))
+    return fresh(tensor_iterator.build(config, metas), np.where, (), operands)
+
+
+def where_out(ks: int, condition: TensorImpl, self: TensorImpl, other: TensorImpl, out: TensorImpl) -> Any:
+    """where into a given tensor of the result's dtype; RuntimeError for another dtype."""
+    config, operands = _where_operands(condition, self, other)
+    if out._dtype is not config.static_dtype:
+        raise RuntimeError(
+            f"Expected out type to be {scalar_type(operands[1]._dtype)} but got {scalar_type(out._dtype)}"
+        )
+    return into(out, config, np.where, (), operands, "where_cpu", EVERY)

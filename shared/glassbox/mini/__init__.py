@@ -1,51 +1,69 @@
 """A small PyTorch over NumPy with the same names and the same semantics (PyTorch: torch/__init__.py).
 
-c10 holds what a tensor is made of, aten what can be done with tensors, tensor.py the Python skin. Each folder
-imports downwards only; torch is never imported.
+c10 holds what a tensor is made of, aten what can be done with tensors and who decides what runs, autograd the layer that
+records and the engine that plays back. Each folder imports downwards only; torch is never imported.
 """
 
-import builtins
+from typing import TYPE_CHECKING, Any
 
+from . import bindings
+from .aten.core import library
+from .aten.core.dispatcher import dispatcher
 from .c10.device import device
+from .c10.dispatch_key import DispatchKey
+from .c10.dispatch_key_set import DispatchKeySet
 from .c10.dtype import bfloat16, dtype, float32, float64, int8, int16, int32, int64, uint8
 from .c10.dtype import bool_ as bool  # noqa: A004
+from .c10.generator import Generator, default_generator
 from .c10.pieces import pieces, using
 from .c10.size import Size
 from .c10.storage import Storage
-from .factories import arange, empty, empty_like, full, ones, ones_like, tensor, zeros, zeros_like
+from .factories import as_tensor, from_numpy, tensor
 from .tensor import Tensor
 
+_functions = bindings.initialize()
+globals().update({name: function for name, function in _functions.items() if name not in globals()})
 
-def equal(input: Tensor, other: Tensor) -> builtins.bool:
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+
+def equal(input: Tensor, other: Tensor) -> Any:
     """Whether two tensors have the same shape and equal elements."""
     return input.equal(other)
 
 
+def manual_seed(seed: int) -> Generator:
+    """Set the seed of the default generator, which random functions draw from."""
+    return default_generator.manual_seed(seed)
+
+
 __all__ = [
+    "DispatchKey",
+    "DispatchKeySet",
+    "Generator",
     "Size",
     "Storage",
     "Tensor",
-    "arange",
+    "as_tensor",
     "bfloat16",
     "bool",
     "device",
+    "dispatcher",
     "dtype",
-    "empty",
-    "empty_like",
     "equal",
     "float32",
     "float64",
-    "full",
+    "from_numpy",
     "int16",
     "int32",
     "int64",
     "int8",
-    "ones",
-    "ones_like",
+    "library",
+    "manual_seed",
     "pieces",
     "tensor",
     "uint8",
     "using",
-    "zeros",
-    "zeros_like",
 ]

@@ -1,27 +1,39 @@
-"""Tensor: the Python skin over TensorImpl, methods and nothing else (PyTorch: torch/_tensor.py)."""
+"""Tensor: the Python skin over TensorImpl (PyTorch: torch/_tensor.py, torch/csrc/autograd/python_variable.cpp).
 
-import operator
+What has no operator behind it stands here: properties, Python's own protocols, the slots of the operators. Every other
+method is made from native_functions.yaml (see gen_python_functions.py) and added by `add_methods`.
+"""
+
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from .aten import compare, indexing, view_ops
-from .aten import copy as copies
+from . import python_variable_indexing as indexing
+from .aten import compare
+from .aten import ops as at
+from .autograd import backward as autograd_backward
+from .autograd import view as autograd_view
+from .autograd.node import Node, RemovableHandle, accumulator, refresh_view, requires_grad
 from .c10 import geometry, layout
 from .c10.device import device as Device  # noqa: N812
-from .c10.dtype import bfloat16, float64, named, of_scalar
+from .c10.dtype import bfloat16, bool_, float32, float64, int16, int32, int64, named
 from .c10.dtype import dtype as DType  # noqa: N812
 from .c10.size import Size
 from .c10.storage import Storage
 from .c10.tensor_impl import TensorImpl
+from .python_arg_parser import wrapped_number
 from .tensor_str import tensor_str
 
-Sizes = int | Sequence[int]
+_NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 
 
-class Tensor(TensorImpl):
+class _TensorMeta(type):
+    """Makes isinstance(x, Parameter) a question about x, not about its class: see nn.parameter."""
+
+
+class Tensor(TensorImpl, metaclass=_TensorMeta):
     """A strided tensor. Make one with mini.tensor, zeros, arange, ...; methods behave as torch.Tensor's."""
 
     __slots__ = ()
@@ -44,12 +56,16 @@ class Tensor(TensorImpl):
     def dim(self) -> int:
         return len(self._shape)
 
+    ndimension = dim
+
     @property
     def ndim(self) -> int:
         return len(self._shape)
 
     def numel(self) -> int:
         return layout.numel(self._shape)
+
+    nelement = numel
 
     @property
     def dtype(self) -> DType:
@@ -58,6 +74,9 @@ class Tensor(TensorImpl):
     @property
     def device(self) -> Device:
         return self._device
+
+    def get_device(self) -> int:
+        return -1 if self._device.type == "cpu" else self._device.index or 0
 
     def element_size(self) -> int:
         return self._dtype.itemsize
@@ -97,9 +116,171 @@ class Tensor(TensorImpl):
 
     @property
     def _version(self) -> int:
+        if self._version_counter is None:
+            raise RuntimeError("Inference tensors do not track version counter.")
         return self._version_counter[0]
 
-    # Views
+    # Autograd
+
+    @property
+    def requires_grad(self) -> bool:
+        return requires_grad(self)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> "Tensor":
+        """Say whether gradients of this leaf are wanted; RuntimeError for what cannot have one or is no leaf."""
+        if requires_grad and not self._dtype.is_floating_point:
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        if self.grad_fn is not None and not requires_grad:
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in "
+                "a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+            )
+        if self._version_counter is None and requires_grad:
+            from .c10 import inference_mode
+
+            if not inference_mode.is_enabled():
+                raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+        self._requires_grad = bool(requires_grad) or self._grad_fn is not None
+        return self
+
+    @property
+    def grad_fn(self) -> Node | None:
+        if self._base is not None:
+            refresh_view(self)
+        return self._grad_fn
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.grad_fn is None
+
+    @property
+    def output_nr(self) -> int:
+        return self._output_nr
+
+    @property
+    def grad(self) -> "Tensor | None":
+        if self._grad is None and not self._requires_grad:
+            return None
+        if self._grad is None and self._grad_fn is not None and not self.retains_grad:
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't "
+                "be populated during autograd.backward(). Call .retain_grad() on it if you want it to be.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: "Tensor | None") -> None:
+        if value is None:
+            self._grad = None
+            return
+        if not isinstance(value, Tensor):
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+        if value is self:
+            raise RuntimeError("can't assign Variable as its own grad")
+        if value._dtype is not self._dtype:
+            raise RuntimeError(
+                f"assigned grad has data of a different type: {value._dtype.name} for a tensor of {self._dtype.name}"
+            )
+        if value._shape != self._shape:
+            raise RuntimeError("assigned grad has data of a different size")
+        self._grad = value
+
+    def backward(
+        self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
+    ) -> None:
+        """Add the gradients of this tensor to the .grad of the leaves that it was made of."""
+        autograd_backward.backward((self,), (gradient,), retain_graph, create_graph, inputs)
+
+    @property
+    def retains_grad(self) -> bool:
+        hooks = self._grad_fn.hooks if self._grad_fn is not None else None
+        weak = hooks.get("retain", {}).get(self._output_nr) if hooks else None
+        return weak is not None and weak() is self
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of a tensor that is no leaf in its .grad."""
+        if not self.requires_grad:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        node = self.grad_fn
+        if node is None:
+            return
+        import weakref
+
+        node.hooks = node.hooks or {}
+        node.hooks.setdefault("retain", {})[self._output_nr] = weakref.ref(self)
+
+    def register_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
+        """hook(grad) runs when the tensor's gradient is there and may return another; `.remove()` takes it away."""
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        node = self.grad_fn
+        if node is not None:
+            node.hooks = node.hooks or {}
+            hooks = node.hooks.setdefault("tensor_pre", {}).setdefault(self._output_nr, [])
+        else:
+            meta = autograd_view.meta_of(self)
+            if meta.tensor_pre is None:
+                meta.tensor_pre = []
+            hooks = meta.tensor_pre
+            meta.attach(accumulator(self))
+        hooks.append(hook)
+        return RemovableHandle(hooks, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> RemovableHandle:
+        """hook(tensor) runs after a gradient was added to this leaf's .grad."""
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self.grad_fn is not None:
+            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        meta = autograd_view.meta_of(self)
+        if meta.after_accumulate is None:
+            meta.after_accumulate = []
+        meta.attach(accumulator(self))
+        meta.after_accumulate.append(hook)
+        return RemovableHandle(meta.after_accumulate, hook)
+
+    # The same storage in another wrapping
+
+    @property
+    def data(self) -> "Tensor":
+        """The same elements with a version counter of their own: changes go unnoticed."""
+        return self.shallow_copy([0])
+
+    @data.setter
+    def data(self, value: "Tensor") -> None:
+        if value._dtype is not self._dtype or value._device.type != self._device.type:
+            raise RuntimeError(
+                "set_data: the new tensor needs the dtype and device of the old one: "
+                f"{value._dtype.name} on {value._device} for {self._dtype.name} on {self._device}"
+            )
+        self._storage, self._shape, self._stride = value._storage, value._shape, value._stride
+        self._offset, self._array = value._offset, None
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """A NumPy array over the same bytes; TypeError for bfloat16, which NumPy lacks, and for another device."""
+        if force:
+            return self.detach().cpu().numpy()
+        if self.requires_grad:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if self._device.type != "cpu":
+            raise TypeError(
+                f"can't convert {self._device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+                f"memory first."
+            )
+        if self._dtype is bfloat16:
+            raise TypeError("NumPy has no bfloat16: convert with .to(mini.float32) first")
+        return self.strided_array().view()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
+
+    # Views by property
 
     @property
     def T(self) -> "Tensor":  # noqa: N802
@@ -109,201 +290,135 @@ class Tensor(TensorImpl):
                 UserWarning,
                 stacklevel=2,
             )
-        return view_ops.permute(self, range(len(self._shape) - 1, -1, -1))
+        return at.numpy_T(self)
 
     @property
     def mT(self) -> "Tensor":  # noqa: N802
-        if len(self._shape) < 2:
-            raise RuntimeError(
-                f"mT is only supported on matrices or batches of them, got a {len(self._shape)}-D tensor"
-            )
-        return view_ops.transpose(self, -2, -1)
+        return at.mT(self)
 
-    def t(self) -> "Tensor":
-        if len(self._shape) > 2:
-            raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {len(self._shape)}D")
-        return view_ops.transpose(self, 0, len(self._shape) - 1 if self._shape else 0)
+    # Conversions
 
-    def transpose(self, dim0: int, dim1: int) -> "Tensor":
-        return view_ops.transpose(self, dim0, dim1)
-
-    def permute(self, *dims: Sizes) -> "Tensor":
-        return view_ops.permute(self, _sizes("permute", dims))
-
-    def movedim(self, source: Sizes, destination: Sizes) -> "Tensor":
-        return view_ops.movedim(self, _sizes("movedim", (source,)), _sizes("movedim", (destination,)))
-
-    def view(self, *size: Sizes) -> "Tensor":
-        return view_ops.view(self, _sizes("view", size))
-
-    def view_as(self, other: "Tensor") -> "Tensor":
-        return view_ops.view(self, _a_tensor("view_as", other)._shape)
-
-    def expand(self, *size: Sizes) -> "Tensor":
-        return view_ops.expand(self, _sizes("expand", size))
-
-    def expand_as(self, other: "Tensor") -> "Tensor":
-        return view_ops.expand(self, _a_tensor("expand_as", other)._shape)
-
-    def squeeze(self, dim: Sizes | None = None) -> "Tensor":
-        return view_ops.squeeze(self, None if dim is None else _sizes("squeeze", (dim,)))
-
-    def unsqueeze(self, dim: int) -> "Tensor":
-        return view_ops.unsqueeze(self, dim)
-
-    def narrow(self, dim: int, start: int, length: int) -> "Tensor":
-        return view_ops.narrow(self, dim, start, length)
-
-    def select(self, dim: int, index: int) -> "Tensor":
-        return view_ops.select(self, dim, index)
-
-    def as_strided(
-        self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+    def to(
+        self,
+        *args: Any,
+        dtype: Any = None,
+        device: Any = None,
+        non_blocking: bool = False,
+        copy: bool = False,
+        memory_format: Any = None,
     ) -> "Tensor":
-        return view_ops.as_strided(
-            self, _sizes("as_strided", (size,)), _sizes("as_strided", (stride,)), storage_offset
-        )
-
-    def split(self, split_size: int | Sequence[int], dim: int = 0) -> tuple["Tensor", ...]:
-        return view_ops.split(self, split_size, dim)
-
-    def unbind(self, dim: int = 0) -> tuple["Tensor", ...]:
-        return view_ops.unbind(self, dim)
-
-    def __getitem__(self, key: Any) -> "Tensor":
-        return indexing.index(self, key)
-
-    def __iter__(self) -> Iterator["Tensor"]:
-        if not self._shape:
-            raise TypeError("iteration over a 0-d tensor")
-        return iter(view_ops.unbind(self, 0))
-
-    # Views or copies
-
-    def reshape(self, *size: Sizes) -> "Tensor":
-        return copies.reshape(self, _sizes("reshape", size))
-
-    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> "Tensor":
-        """Dimensions start_dim..end_dim joined into one: a view if strides allow, else a copy."""
-        ndim = len(self._shape)
-        first, last = layout.wrap_dim(start_dim, ndim), layout.wrap_dim(end_dim, ndim)
-        if first > last:
-            raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
-        if ndim == 0:
-            return copies.reshape(self, (1,))
-        if first == last:
-            return self
-        joined = layout.numel(self._shape[first : last + 1])
-        return copies.reshape(self, (*self._shape[:first], joined, *self._shape[last + 1 :]))
-
-    def contiguous(self) -> "Tensor":
-        return copies.contiguous(self)
-
-    def to(self, *args: Any, dtype: DType | None = None, device: Any = None, copy: bool = False) -> "Tensor":
         """To a dtype, a device, both, or those of a tensor: `self` if nothing has to change, else a copy."""
         for arg in args:
-            if isinstance(arg, DType | type):
-                dtype = named(arg, "to")
-            elif isinstance(arg, TensorImpl):
+            if isinstance(arg, TensorImpl):
                 dtype, device = arg._dtype, arg._device
+            elif isinstance(arg, DType) or isinstance(arg, type) and arg in (float, int, bool):
+                dtype = arg
             elif isinstance(arg, str | Device):
                 device = arg
+            elif isinstance(arg, bool):
+                non_blocking = arg
             else:
                 raise TypeError(f"to() takes a dtype, a device or a tensor, got {type(arg).__name__}")
-        where = self._device if device is None else Device(device)
-        return copies.to(self, self._dtype if dtype is None else named(dtype, "to"), where, copy)
+        dtype = None if dtype is None else named(dtype, "to")
+        if device is None:
+            if dtype is None:
+                return at.to_dtype(self, self._dtype, non_blocking, copy, memory_format)
+            return at.to_dtype(self, dtype, non_blocking, copy, memory_format)
+        where = Device(device)
+        return at.to_dtype_layout(self, dtype, where, non_blocking, copy, memory_format)
 
-    # Copies
+    def cpu(self) -> "Tensor":
+        return self.to("cpu")
 
-    def clone(self) -> "Tensor":
-        return copies.clone(self)
+    def sim(self, non_blocking: bool = False) -> "Tensor":
+        return self.to("sim", non_blocking=non_blocking)
+
+    def float(self) -> "Tensor":
+        return self.to(float32)
+
+    def double(self) -> "Tensor":
+        return self.to(float64)
+
+    def bfloat16(self) -> "Tensor":
+        return self.to(bfloat16)
+
+    def long(self) -> "Tensor":
+        return self.to(int64)
+
+    def int(self) -> "Tensor":
+        return self.to(int32)
+
+    def short(self) -> "Tensor":
+        return self.to(int16)
+
+    def bool(self) -> "Tensor":
+        return self.to(bool_)
 
     def item(self) -> Any:
         if self.numel() != 1:
             raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
-        return compare.values(self).item()
+        return at._local_scalar_dense(self)
 
     def tolist(self) -> Any:
-        return compare.values(self).tolist()
+        return compare.values(self if self._device.type == "cpu" else self.cpu()).tolist()
 
-    # The same storage in another wrapping
+    # Indexing
 
-    def detach(self) -> "Tensor":
-        """The same elements outside of autograd, with the same version counter: changes are noticed."""
-        return self.shallow_copy(self._version_counter)
-
-    @property
-    def data(self) -> "Tensor":
-        """The same elements with a version counter of their own: changes go unnoticed."""
-        return self.shallow_copy([0])
-
-    def numpy(self) -> np.ndarray:
-        """A NumPy array over the same bytes; TypeError for bfloat16, which NumPy lacks."""
-        if self._dtype is bfloat16:
-            raise TypeError("NumPy has no bfloat16: convert with .to(mini.float32) first")
-        return self.strided_array().view()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.array(self.numpy(), dtype=dtype, copy=copy)
-
-    # In place
-
-    def fill_(self, value: Any) -> "Tensor":
-        return copies.fill_(self, value)
-
-    def zero_(self) -> "Tensor":
-        return copies.fill_(self, 0)
-
-    def copy_(self, src: Any) -> "Tensor":
-        if not isinstance(src, TensorImpl):
-            wide = float64 if isinstance(src, float) else of_scalar(src)
-            src = copies.scalar_tensor(self, src, wide)
-        return copies.copy_(self, src)
+    def __getitem__(self, key: Any) -> "Tensor":
+        kind = type(key)
+        if kind is slice:
+            start, stop, step = key.start, key.stop, key.step
+            if self._shape and (step is None or type(step) is _int and step > 0) and _plain(start) and _plain(stop):
+                return at.slice_Tensor(self, 0, start, stop, 1 if step is None else step)
+        elif kind is _int and self._shape:
+            return at.select_int(self, 0, key)
+        return indexing.getitem(self, key, _as_tensor)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        target = indexing.index(self, key)
         if not isinstance(value, TensorImpl):
-            if not isinstance(value, bool | int | float | np.generic):
+            if not isinstance(value, _NUMBERS):
                 raise TypeError(
                     f"can't assign a {type(value).__name__} to a tensor: make it one with mini.tensor(...)"
                 )
-            value = copies.scalar_tensor(target, value, target._dtype)
-        copies.assign(target, value)
+            value = at.scalar_tensor(value, self._dtype, self._device)
+        indexing.setitem(self, key, value, _as_tensor)
+
+    def __iter__(self) -> Iterator["Tensor"]:
+        if not self._shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(at.unbind_int(self, 0))
 
     # As a Python object
 
-    def equal(self, other: "Tensor") -> bool:
-        """Whether both have the same shape and equal elements; NaN equals nothing."""
-        return compare.equal(self, _a_tensor("equal", other))
+    def copy_(self, src: Any, non_blocking: Any = False) -> "Tensor":
+        """Write the elements of `src`, broadcast to this shape and converted to this dtype; a number does as well."""
+        if not isinstance(src, TensorImpl):
+            src = wrapped_number(src)
+        return at.copy_(self, src, non_blocking)
 
-    def __contains__(self, element: Any) -> bool:
+    def __contains__(self, element: Any) -> Any:
         return compare.contains(self, element)
-
-    def __eq__(self, other: object) -> Any:
-        raise TypeError(
-            "== compares element by element and comes with the operators: use .equal(other) or `is`"
-        )
 
     __hash__ = object.__hash__
 
-    def __len__(self) -> int:
+    def __len__(self) -> Any:
         if not self._shape:
             raise TypeError("len() of a 0-d tensor")
         return self._shape[0]
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> Any:
         if self.numel() != 1:
             amount = "more than one value" if self.numel() else "no values"
             raise RuntimeError(f"Boolean value of Tensor with {amount} is ambiguous")
         return bool(self.item())
 
-    def __float__(self) -> float:
+    def __float__(self) -> Any:
         return float(self._only_element())
 
-    def __int__(self) -> int:
+    def __int__(self) -> Any:
         return int(self._only_element())
 
-    def __index__(self) -> int:
+    def __index__(self) -> Any:
         if self.numel() != 1 or self._dtype.is_floating_point:
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(self.item())
@@ -319,30 +434,46 @@ class Tensor(TensorImpl):
     def __format__(self, spec: str) -> str:
         return object.__format__(self, spec) if self._shape else format(self.item(), spec)
 
+    def __deepcopy__(self, memo: dict[Any, Any]) -> "Tensor":
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+            )
+        found = memo.get(id(self))
+        if found is None:
+            found = self.detach().clone()
+            found._requires_grad = self._requires_grad
+            found._meta = self._meta
+            if self._grad is not None:
+                found._grad = self._grad.detach().clone()
+            memo[id(self)] = found
+        return found
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _rebuild, (self.values(), self._dtype, self._requires_grad and self.is_leaf)
+
 
 TensorImpl.tensor_class = Tensor
+_int = int
+
+
+def _plain(bound: Any) -> bool:
+    return bound is None or type(bound) is int
+
+
+def _rebuild(values: np.ndarray, dtype: DType, requires_grad: bool) -> Tensor:
+    from .c10.device import CPU
+
+    return TensorImpl.of_values(values, dtype, CPU).requires_grad_(requires_grad)
+
+
+def _as_tensor(data: Any) -> Tensor:
+    from .factories import tensor
+
+    return tensor(data)
 
 
 def _existing(dim: int, shape: tuple[int, ...]) -> int:
     if not shape:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     return layout.wrap_dim(dim, len(shape))
-
-
-def _sizes(name: str, args: tuple[Any, ...]) -> tuple[int, ...]:
-    """The ints of f(2, 3), f((2, 3)) or f([2, 3]); TypeError for anything else, such as a bool in front."""
-    given = args[0] if len(args) == 1 and isinstance(args[0], tuple | list) else args
-    if not args:
-        raise TypeError(f"{name}() needs sizes, such as {name}(2, 3); for a 0-d tensor write {name}(())")
-    try:
-        if not (given and isinstance(given[0], bool | np.bool_)):
-            return tuple(operator.index(n) for n in given)
-    except TypeError:
-        pass
-    raise TypeError(f"{name}() takes ints, or one tuple or list of ints, got {given!r}")
-
-
-def _a_tensor(name: str, other: Any) -> TensorImpl:
-    if not isinstance(other, TensorImpl):
-        raise TypeError(f"{name}() needs a mini tensor, got {type(other).__name__}")
-    return other

@@ -229,6 +229,7 @@ class TensorIterator:
         self.adopts = False
         self.casts: tuple[bool, ...] = ()
         self.plain = False
+        self.direct = False
 
     def build(self) -> "TensorIterator":
         for step in self.steps:
@@ -351,6 +352,7 @@ class TensorIterator:
         if canonical or 0 in self.shape or self.output is not None:
             # NumPy walks such operands as well as we could: no need to show it other views of them.
             self.adopts = canonical
+            self.direct = self.plain and canonical and self.shape != () and self.output is None
             return
         # The result is made in the order of the loop, which is that of its memory, and needs no second copy.
         step = 1

@@ -70,6 +70,11 @@ def cached(function: F) -> F:
     return wrapped  # type: ignore[return-value]
 
 
+def on_swap(forget: Callable[[], None]) -> None:
+    """Have `forget` called whenever a piece is swapped, by whoever keeps something that depends on pieces."""
+    _caches.append(forget)
+
+
 def pieces() -> dict[str, str]:
     """Every piece that can be replaced: name -> one line saying what it does."""
     return {name: found.doc for name, found in _registry.items()}

@@ -17,6 +17,21 @@ Ints = tuple[int, ...]
 MAX_DIMS = 64
 
 
+class _Mark:
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+# What `_meta` holds in a 0-d tensor made of a Python number: promotion lets its dtype count least
+# (PyTorch: TensorImpl::is_wrapped_number).
+WRAPPED_NUMBER = _Mark("WRAPPED_NUMBER")
+
+
 class TensorImpl:
     """Shape, stride, offset, dtype and device over a storage, and what autograd keeps beside them.
 
@@ -27,7 +42,8 @@ class TensorImpl:
     _base: the tensor that this one is a view of, never itself a view; None if it is no view.
     _array: the elements as a strided NumPy array, made at first use (call strided_array()).
     _requires_grad, _grad_fn, _output_nr, _grad: autograd's (PyTorch: AutogradMeta); _requires_grad is True of
-    every tensor that a gradient flows to, leaf or not.
+    every tensor that a gradient flows to, leaf or not. _grad_accumulator: a weak reference to a leaf's
+    AccumulateGrad. _attr_version: at which version a view's grad_fn was true.
     _meta: what few tensors have (hooks, view history, name): see autograd; None for most.
     """
 
@@ -46,6 +62,8 @@ class TensorImpl:
         "_grad_fn",
         "_output_nr",
         "_grad",
+        "_grad_accumulator",
+        "_attr_version",
         "_meta",
         "__weakref__",
     )
@@ -80,6 +98,8 @@ class TensorImpl:
         self._grad_fn: Any = None
         self._output_nr = 0
         self._grad: Any = None
+        self._grad_accumulator: Any = None
+        self._attr_version = 0
         self._meta: Any = None
 
     @staticmethod

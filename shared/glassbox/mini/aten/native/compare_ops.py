@@ -13,6 +13,7 @@ from ...c10.tensor_impl import WRAPPED_NUMBER, TensorImpl
 from .. import copy as copies
 from .. import tensor_iterator
 from ..tensor_iterator import COMPARISON_OP, SCALAR_OP, TensorIteratorConfig
+from . import unary_ops
 from .pointwise import (
     EVERY,
     NUMBERS,
@@ -41,14 +42,12 @@ logical_xor = binary("logical_xor", np.logical_xor, COMPARISON_OP)
 logical_not = unary("logical_not", np.logical_not, COMPARISON_OP)
 
 isnan = unary("isnan", lambda a: np.not_equal(a, a), COMPARISON_OP)
-_isinf = binary("isinf", lambda a, infinity: np.isinf(a), COMPARISON_OP)
 
 
 def isinf(ks: int, self: TensorImpl) -> Any:
     """Which elements are infinite; a whole number never is."""
     if self._dtype.is_floating_point:
-        # PyTorch compares with infinity, a second operand that has its say in the strides.
-        return _isinf.functional(ks, self, wrapped_number(math.inf, self))
+        return eq_scalar.functional(ks, unary_ops.abs.functional(ks, self), math.inf)
     nowhere = self.allocate(self._shape, dense_strides(self._shape, self._stride), bool_, self._device)
     nowhere.strided_array()[...] = False
     return nowhere

@@ -23,6 +23,8 @@ from ...c10.dtype import (
 )
 from ...c10.dtype import dtype as DType  # noqa: N812
 from ...c10.geometry import byte_strides, contiguous_strides, dense_strides
+from ...c10.inference_mode import blocks as inference_blocks
+from ...c10.pieces import cached, on_swap
 from ...c10.storage import Storage
 from ...c10.tensor_impl import WRAPPED_NUMBER, TensorImpl
 from .. import copy as copies
@@ -40,6 +42,20 @@ WHOLE = EVERY - FLOATS
 
 # Python numbers that NumPy takes beside an array of the dtype as PyTorch does: converted to its precision, no further.
 _PLAIN_NUMBERS: dict[DType, tuple[type, ...]] = {float32: (float, int), float64: (float, int), int64: (int,)}
+
+
+class _Canonical(dict[tuple[int, ...], tuple[int, ...]]):
+    """Shape -> contiguous strides: a plain dict is the cheapest thing to ask on the fast path."""
+
+    def __missing__(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        if len(self) >= 4096:
+            self.clear()
+        stride = self[shape] = contiguous_strides(shape)
+        return stride
+
+
+canonical = _Canonical()
+on_swap(canonical.clear)
 
 
 class Pointwise(Structured):
@@ -74,20 +90,37 @@ def binary(
     writes = isinstance(function, np.ufunc) and result_dtype is None
 
     def functional(ks: int, self: TensorImpl, other: TensorImpl, alpha: Any = 1) -> Any:
-        shape, dtype = self._shape, self._dtype
-        if shape and dtype in fast and alpha == 1 and self._stride == contiguous_strides(shape):
+        shape, dtype, stride = self._shape, self._dtype, self._stride
+        simple = dtype in fast and alpha == 1 and alpha is not True
+        if simple and shape and stride == canonical[shape]:
             if dtype is other._dtype and shape == other._shape:
-                if self._stride == other._stride and self._device is other._device and alpha is not True:
-                    array = function(self.strided_array(), other.strided_array())
-                    return adopt(array, shape, self._stride, result_dtype or dtype, self._device)
+                if stride == other._stride and self._device is other._device:
+                    # strided_array() without its frame where the arrays are there.
+                    a, b = self._array, other._array
+                    if a is None or b is None:
+                        a, b = self.strided_array(), other.strided_array()
+                    array = function(a, b)
+                    return adopt(array, shape, stride, result_dtype or dtype, self._device)
             elif other._meta is WRAPPED_NUMBER and 0 not in shape:
                 number = other.strided_array().item()
-                if type(number) in _PLAIN_NUMBERS.get(dtype, ()) and alpha is not True:
+                if type(number) in _PLAIN_NUMBERS.get(dtype, ()):
                     array = function(self.strided_array(), number)
-                    return adopt(array, shape, self._stride, result_dtype or dtype, self._device)
+                    return adopt(array, shape, stride, result_dtype or dtype, self._device)
         if check:
             check(self, other, alpha)
-        iterator = tensor_iterator.build(config, (tensor_iterator.meta(self), tensor_iterator.meta(other)))
+        iterator = tensor_iterator.build(
+            config,
+            (
+                (shape, stride, dtype, self._meta is WRAPPED_NUMBER),
+                (other._shape, other._stride, other._dtype, other._meta is WRAPPED_NUMBER),
+            ),
+        )
+        if simple and iterator.direct and self._device is other._device:
+            array = function(self.strided_array(), other.strided_array())
+            if array.flags.c_contiguous:
+                return adopt(
+                    array, iterator.shape, iterator.output_stride, iterator.result_dtype, self._device
+                )
         supported(label, dtypes, iterator.common_dtype)
         return fresh(iterator, *_scaled(function, scaled, alpha), (self, other), wide_numbers)
 
@@ -109,7 +142,7 @@ def binary(
             and dtype in fast
             and self._storage is not other._storage
             and self._device is other._device
-            and self._stride == contiguous_strides(shape)
+            and self._stride == canonical[shape]
             and alpha is not True
         ):
             array = self.strided_array()
@@ -157,7 +190,7 @@ def unary(
 
     def functional(ks: int, self: TensorImpl, *numbers: Any) -> Any:
         shape, dtype = self._shape, self._dtype
-        if shape and dtype in fast and self._stride == contiguous_strides(shape):
+        if shape and dtype in fast and self._stride == canonical[shape]:
             array = function(self.strided_array(), *numbers)
             return adopt(array, shape, self._stride, result_dtype or dtype, self._device)
         if check:
@@ -214,10 +247,17 @@ def pointwise(
 def adopt(
     array: np.ndarray, shape: tuple[int, ...], stride: tuple[int, ...], dtype: DType, device: Any
 ) -> Any:
-    """A fresh tensor over an array that lies in index order, for callers that know its layout already."""
-    tensor = TensorImpl.fresh(Storage(array), shape, stride, dtype, device)
-    tensor._array = array
-    return tensor
+    """A fresh tensor over an array in index order, for callers that know its layout already."""
+    # TensorImpl.adopt without what is known here: a ufunc's result for such operands is contiguous.
+    storage = _new(Storage)
+    storage.owner = array
+    storage._nbytes = array.nbytes
+    if inference_blocks[0]:
+        return TensorImpl.fresh(storage, shape, stride, dtype, device)
+    return TensorImpl.tensor_class(storage, shape, stride, 0, dtype, device, device.keys, [0], None, array)
+
+
+_new = Storage.__new__
 
 
 def fresh(
@@ -331,9 +371,20 @@ def supported(label: str, dtypes: frozenset[DType], common: DType) -> None:
 
 
 def wrapped_number(number: Any, beside: TensorImpl) -> Any:
-    """A Python number as a 0-d tensor that promotion takes for a number; TypeError for anything else."""
+    """A Python number as a 0-d tensor that promotion takes for a number; a tensor as it is.
+
+    Kernels only read it, so that equal numbers share one. Raises TypeError for anything else, RuntimeError for a whole
+    number beyond int64.
+    """
     if isinstance(number, TensorImpl):
         return number
+    if number == 0 and type(number) is not int:
+        # 0.0 and -0.0 are equal and must not be taken for each other.
+        return _wrap(number, beside._device)
+    return _shared_number(number, beside._device)
+
+
+def _wrap(number: Any, device: Any) -> Any:
     if isinstance(number, bool | np.bool_):
         dtype = bool_
     elif isinstance(number, int | np.integer):
@@ -346,9 +397,12 @@ def wrapped_number(number: Any, beside: TensorImpl) -> Any:
         array = np.array(number, dtype.numpy)
     except OverflowError:
         raise RuntimeError(f"value {number} cannot be converted to type int64 without overflow") from None
-    tensor = TensorImpl.adopt(array, dtype, beside._device)
+    tensor = TensorImpl.adopt(array, dtype, device)
     tensor._meta = WRAPPED_NUMBER
     return tensor
+
+
+_shared_number = cached(_wrap)
 
 
 def _scaled(function: Function, scaled: Function | None, alpha: Any) -> tuple[Function, tuple[Any, ...]]:

@@ -1,0 +1,74 @@
+"""ADInplaceOrView kernels, made from schemas (PyTorch: tools/autograd/gen_inplace_or_view_type.py).
+
+An op that writes counts up the version of what it wrote to; an op that gives a view writes down of what. This lies between
+Autograd and the backend, so it also happens where nothing is recorded.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ..aten.core.dispatcher import OperatorHandle
+from ..aten.core.function_schema import FunctionSchema
+from ..aten.core.gen_operators import names, parameters
+from ..aten.core.source import compile_source
+from ..c10.dispatch_key_set import AFTER_AD_INPLACE_OR_VIEW
+from ..c10.grad_mode import grad_enabled
+from . import view
+
+# Their results share memory but are no views: what detach gives leaves the graph for good.
+NO_VIEWS = frozenset(("detach",))
+
+
+def needs_kernel(schema: FunctionSchema) -> bool:
+    """Whether an op writes to something or gives a view."""
+    return schema.is_mutable or (schema.is_view and schema.base not in NO_VIEWS)
+
+
+def make_kernel(op: OperatorHandle) -> Callable[..., Any]:
+    """The op's ADInplaceOrView kernel."""
+    name = op.schema.key.replace(".", "_")
+    namespace: dict[str, Any] = {
+        "kernels": op.kernels,
+        "AFTER_AD_INPLACE_OR_VIEW": AFTER_AD_INPLACE_OR_VIEW,
+        "grad_enabled": grad_enabled.get,
+        "as_view": view.as_view,
+        "NO_GRAD_MODE": view.NO_GRAD_MODE,
+        "MULTI_OUTPUT_NODE": view.MULTI_OUTPUT_NODE,
+    }
+    return compile_source(kernel_source(op.schema, name), f"ADInplaceOrView.{op.schema.key}", namespace)[name]
+
+
+def kernel_source(schema: FunctionSchema, name: str) -> str:
+    """The text of the kernel."""
+    lines = [
+        f"def {name}(key_set, {parameters(schema)}):",
+        "    below = key_set & AFTER_AD_INPLACE_OR_VIEW",
+        f"    result = kernels[below](below{names(schema)})",
+    ]
+    if schema.is_mutable:
+        for argument in schema.arguments:
+            if argument.type.is_write:
+                lines += [
+                    f"    counter = {argument.name}._version_counter",
+                    "    if counter is not None:",
+                    "        counter[0] += 1",
+                ]
+        return "\n".join([*lines, "    return result"]) + "\n"
+    viewed = next(argument.name for argument in schema.arguments if argument.type.alias)
+    lines += [f"    counter = {viewed}._version_counter", "    if counter is None:", "        return result"]
+    if schema.returns[0].type.is_list:
+        lines += [
+            "    creation = MULTI_OUTPUT_NODE if grad_enabled() else NO_GRAD_MODE",
+            "    for each in result:",
+            f"        as_view({viewed}, each, creation)",
+        ]
+    else:
+        lines += [
+            f"    base = {viewed}._base",
+            "    if base is None and grad_enabled():",
+            f"        result._base = {viewed}",
+            "        result._attr_version = counter[0]",
+            "    else:",
+            f"        as_view({viewed}, result, None if grad_enabled() else NO_GRAD_MODE)",
+        ]
+    return "\n".join([*lines, "    return result"]) + "\n"

@@ -1,0 +1,82 @@
+"""The kernels of autograd put into the dispatcher (PyTorch: TORCH_LIBRARY_IMPL(aten, Autograd, m) of VariableType)."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ..aten.core.dispatcher import OperatorHandle, dispatcher
+from ..aten.core.kernel_function import KernelFunction
+from ..c10.dispatch_key import DispatchKey
+from ..c10.dispatch_key_set import AFTER_AUTOGRAD
+from . import gen_inplace_or_view, gen_variable_type
+from .load_derivatives import FILE, DifferentiabilityInfo, differentiability_infos
+from .node import NotImplementedNode, Node, any_requires_grad, gradient_edge, set_history
+
+# Classes of nodes by name, as in PyTorch's torch._C._functions.
+node_classes: dict[str, type[Node]] = {}
+
+
+def register_all() -> None:
+    """Autograd and ADInplaceOrView kernels for every operator that there is now, and the fallback for later ones."""
+    infos = differentiability_infos()
+    for key, info in infos.items():
+        node_classes[info.node] = gen_variable_type.make_node(info)
+    for op in list(dispatcher.operators.values()):
+        register(op, infos)
+    fallback = KernelFunction(_not_implemented_fallback, "glassbox/mini/autograd/register.py", boxed=True)
+    for key in DispatchKey:
+        if key.name.startswith("Autograd") and not key.is_alias and key.name != "AutogradFunctionality":
+            dispatcher.register_fallback(key, fallback)
+
+
+def register(op: OperatorHandle, infos: dict[str, DifferentiabilityInfo]) -> None:
+    """One operator's kernels; none where it is a composite or has no tensors."""
+    schema = op.schema
+    if op.has_kernel_for_dispatch_key("CompositeImplicitAutograd"):
+        return
+    if gen_inplace_or_view.needs_kernel(schema):
+        _impl(op, DispatchKey.ADInplaceOrView, gen_inplace_or_view.make_kernel(op), "ADInplaceOrView")
+    if not any(argument.type.is_tensor for argument in schema.arguments):
+        return
+    if not any(result.type.is_tensor for result in schema.returns):
+        return
+    info = info_for(op, infos)
+    node_class = node_classes[info.node] if info is not None else None
+    _impl(op, DispatchKey.Autograd, gen_variable_type.make_kernel(op, info, node_class), "VariableType")
+
+
+def info_for(op: OperatorHandle, infos: dict[str, DifferentiabilityInfo]) -> DifferentiabilityInfo | None:
+    """The op's formulas; an in-place op's are those of the op it is the in-place form of, if it has none of its own."""
+    found = infos.get(op.schema.key)
+    if found is None and op.schema.is_inplace:
+        functional = op.schema.base[:-1] + (f".{op.schema.overload}" if op.schema.overload else "")
+        found = infos.get(functional)
+    return found
+
+
+def _impl(op: OperatorHandle, key: DispatchKey, kernel: Callable[..., Any], where: str) -> None:
+    place = f"glassbox/mini/autograd/{FILE.name}: {op.schema.key} [{where}]"
+    dispatcher.register_impl(op, key, KernelFunction(kernel, place))
+
+
+def _not_implemented_fallback(op: OperatorHandle, key_set: int, arguments: tuple[Any, ...]) -> Any:
+    """For an op from outside that has no Autograd kernel: it runs, and a gradient that arrives is refused by name."""
+    from ..c10.grad_mode import grad_enabled
+
+    tensors = list(_tensors(arguments))
+    below = key_set & AFTER_AUTOGRAD
+    result = op.redispatch(below, *arguments)
+    if grad_enabled.get() and any_requires_grad(tensors):
+        node = NotImplementedNode(op.name)
+        node.next_edges = tuple(gradient_edge(tensor) for tensor in tensors)
+        for each in result if isinstance(result, tuple | list) else (result,):
+            if hasattr(each, "_key_set") and all(each is not tensor for tensor in tensors):
+                set_history(each, node)
+    return result
+
+
+def _tensors(arguments: Any) -> Any:
+    for argument in arguments:
+        if isinstance(argument, tuple | list):
+            yield from _tensors(argument)
+        elif hasattr(argument, "_key_set"):
+            yield argument

@@ -1,0 +1,59 @@
+"""Puts the framework together: operators registered, methods and functions made (PyTorch: torch/csrc/Module.cpp)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import gen_python_functions, operators, python_arg_parser
+from .aten import composites, native_functions, tensor_factories
+from .aten.core.dispatcher import OperatorHandle, dispatcher
+from .aten.core.kernel_function import KernelFunction
+from .autograd import register as autograd_register
+from .c10.dispatch_key import DispatchKey
+from .tensor import Tensor
+
+FALLTHROUGHS = ("BackendSelect", "ADInplaceOrView", "AutocastCPU", "AutocastPrivateUse1", "FuncTorchVmapMode")
+
+
+def initialize() -> dict[str, Callable[..., Any]]:
+    """Registers everything and returns the package's functions by name."""
+    # Where NumPy would warn of an overflow or an invalid value, PyTorch computes on.
+    np.seterr(all="ignore")
+    dispatcher.binder = python_arg_parser.make_binder
+    native_functions.register_all((composites, tensor_factories))
+    for key in FALLTHROUGHS:
+        dispatcher.register_fallback(getattr(DispatchKey, key), KernelFunction(None, "glassbox/mini/bindings.py"))
+    for op in list(dispatcher.operators.values()):
+        if _is_factory(op):
+            kernel = tensor_factories.select_backend(op)
+            place = "glassbox/mini/aten/tensor_factories.py"
+            dispatcher.register_impl(op, DispatchKey.BackendSelect, KernelFunction(kernel, place))
+    autograd_register.register_all()
+    for name, slot in operators.slots().items():
+        setattr(Tensor, name, slot)
+    return add_methods()
+
+
+def _is_factory(op: OperatorHandle) -> bool:
+    arguments = op.schema.arguments
+    return any(a.type.base == "Device" for a in arguments) and not any(a.type.is_tensor for a in arguments)
+
+
+def add_methods() -> dict[str, Callable[..., Any]]:
+    """Gives Tensor its methods; returns the functions."""
+    methods: dict[str, list[OperatorHandle]] = {}
+    functions: dict[str, list[OperatorHandle]] = {}
+    for key, native in native_functions.native_functions().items():
+        op = dispatcher.find_schema_or_throw(f"aten::{key}")
+        base = native.schema.base
+        if "method" in native.variants:
+            methods.setdefault(base, []).append(op)
+        if "function" in native.variants:
+            functions.setdefault(base, []).append(op)
+    for name, overloads in methods.items():
+        if name not in vars(Tensor):
+            setattr(Tensor, name, gen_python_functions.make_method(name, overloads))
+    return {
+        name: gen_python_functions.make_function(name, overloads) for name, overloads in functions.items()
+    }

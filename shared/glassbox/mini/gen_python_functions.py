@@ -1,0 +1,122 @@
+"""Methods and functions of Python, made from the list of operators (PyTorch: tools/autograd/gen_python_functions.py).
+
+A name with one overload becomes a function with that schema's own parameters, whose checks cost next to nothing where
+the arguments are already what the schema says. A name with several goes through the argument parser.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from . import python_arg_parser as parser
+from .aten.core.dispatcher import OperatorHandle
+from .aten.core.function_schema import Argument
+from .aten.core.gen_operators import literal
+from .aten.core.source import compile_source
+from .c10.tensor_impl import TensorImpl
+
+_RESERVED = {"from": "from_", "input": "input"}
+
+
+def make_method(name: str, overloads: list[OperatorHandle]) -> Callable[..., Any]:
+    """The method `name` of Tensor."""
+    plain = [op for op in overloads if not op.schema.is_out]
+    if len(plain) == 1 and _is_simple(plain[0]):
+        return _compiled(name, plain[0], method=True)
+    return _parsed(name, plain)
+
+
+def make_function(name: str, overloads: list[OperatorHandle]) -> Callable[..., Any]:
+    """The function `name` of the package."""
+    if len(overloads) == 1 and _is_simple(overloads[0]):
+        return _compiled(name, overloads[0], method=False)
+    return _parsed(name, overloads)
+
+
+def _is_simple(op: OperatorHandle) -> bool:
+    return all(argument.name.isidentifier() and argument.name != "from" for argument in op.schema.arguments)
+
+
+def _parsed(name: str, overloads: list[OperatorHandle]) -> Callable[..., Any]:
+    # An out= variant takes what the others take, so it must only be tried when it is asked for.
+    with_out = [op for op in overloads if op.schema.is_out]
+    without = [op for op in overloads if not op.schema.is_out]
+    out_names = {argument.name for op in with_out for argument in op.schema.out_arguments}
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        chosen = without
+        if kwargs and not out_names.isdisjoint(kwargs):
+            chosen, kwargs = with_out, _spread(kwargs)
+        op, bound = parser.choose(name, chosen, args, kwargs)
+        return op.call(*bound)
+
+    def _spread(kwargs: dict[str, Any]) -> dict[str, Any]:
+        outs = kwargs.get("out")
+        if outs is None:
+            return kwargs
+        if isinstance(outs, tuple | list):
+            rest = {key: value for key, value in kwargs.items() if key != "out"}
+            for op in with_out:
+                names = [argument.name for argument in op.schema.out_arguments]
+                if len(names) == len(outs):
+                    return rest | dict(zip(names, outs, strict=True))
+        return kwargs
+
+    function.__name__ = name
+    function.__qualname__ = name
+    function.__doc__ = "\n".join(str(op.schema) for op in overloads)
+    return function
+
+
+def _compiled(name: str, op: OperatorHandle, method: bool) -> Callable[..., Any]:
+    text, namespace = _source(name, op, method)
+    namespace["call"] = op.call
+    function = compile_source(text, f"{'Tensor.' if method else ''}{name}", namespace)[name]
+    function.__doc__ = str(op.schema)
+    return function
+
+
+def _source(name: str, op: OperatorHandle, method: bool) -> tuple[str, dict[str, Any]]:
+    schema = op.schema
+    namespace: dict[str, Any] = {"Tensor": TensorImpl.tensor_class}
+    numbers = schema.base in parser.NUMBERS_AS_TENSORS
+    varargs = parser.takes_varargs(schema.positional)
+    lines = []
+    for argument in schema.arguments:
+        if method and argument.name == "self":
+            continue
+        convert = f"to_{argument.name}"
+        namespace[convert] = parser.converter(argument.type, numbers and argument.name != "self")
+        where = f"{schema.base}(): argument '{argument.name}'"
+        if varargs and argument.type.is_list and not argument.kwarg_only:
+            a = argument.name
+            lines.append(f"    if len({a}) == 1 and type({a}[0]) is not int: {a} = {a}[0]")
+        test = _needs_converting(argument)
+        lines.append(f"    {test}{argument.name} = {convert}({argument.name}, {where!r})")
+    text = f"def {name}({_parameters(schema.arguments, varargs)}):\n"
+    text += "\n".join([*lines, f"    return call({', '.join(a.name for a in schema.arguments)})"]) + "\n"
+    return text, namespace
+
+
+def _needs_converting(argument: Argument) -> str:
+    kind, name = argument.type, argument.name
+    if kind.optional or argument.default is None:
+        return f"if {name} is not None: "
+    if kind.is_list:
+        return ""
+    plain = {"Tensor": "Tensor", "int": "int", "bool": "bool", "float": "float"}.get(kind.base)
+    return f"if type({name}) is not {plain}: " if plain else ""
+
+
+def _parameters(arguments: Iterable[Argument], varargs: bool) -> str:
+    parts, star = [], False
+    for argument in arguments:
+        if argument.kwarg_only and not star and not varargs:
+            parts.append("*")
+            star = True
+        text = argument.name
+        if varargs and argument.type.is_list and not argument.kwarg_only:
+            text = f"*{text}"
+        elif argument.has_default:
+            text += f"={literal(argument.default)}"
+        parts.append(text)
+    return ", ".join(parts)

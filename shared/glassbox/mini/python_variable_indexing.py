@@ -1,0 +1,163 @@
+"""Indexing: x[...] as a row of operators (PyTorch: torch/csrc/autograd/python_variable_indexing.cpp, ATen/TensorIndexing.h).
+
+Ints, slices, None and Ellipsis become select, slice, unsqueeze, each a view of the one before. Tensors, lists and bools pick
+elements one by one: they are kept until the views are made and go to index or index_put_ together.
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .aten import ops as at
+from .c10.dtype import bool_, int64, uint8
+from .c10.tensor_impl import TensorImpl
+
+MakeTensor = Callable[[Any], Any]
+
+
+def getitem(self: Any, key: Any, make_tensor: MakeTensor) -> Any:
+    """What `self[key]` gives: a view, or a copy where the key picks elements.
+
+    make_tensor turns a list into a tensor.
+    """
+    view, picks = apply_key(self, key, make_tensor)
+    if picks:
+        return at.index_Tensor(view, picks)
+    return at.alias(view) if view is self else view
+
+
+def setitem(self: Any, key: Any, value: Any, make_tensor: MakeTensor) -> None:
+    """`self[key] = value`, value being a tensor."""
+    view, picks = apply_key(self, key, make_tensor)
+    if not picks:
+        assign(view, value)
+        return
+    if len(value._shape) > 0 and value._device.type != view._device.type:
+        value = value.to(device=view._device)
+    if value._dtype is not view._dtype:
+        value = value.to(view._dtype)
+    ones = next((dim for dim, n in enumerate(value._shape) if n != 1), len(value._shape))
+    if len(value._shape) > 1 and ones:
+        value = at.view(value, value._shape[ones:])
+    at.index_put_(view, picks, value, False)
+
+
+def assign(target: Any, value: Any) -> None:
+    """What x[...] = value does once the view is there (PyTorch: copy_to in ATen/TensorIndexing.h).
+
+    Leading sizes of 1 say nothing, so a value may have more dimensions than its target. It is expanded before it is
+    copied, which lets x[None] = x be seen as the same elements.
+    """
+    if value._shape == target._shape:
+        at.copy_(target, value, False)
+    elif not value._shape:
+        at.fill__Tensor(target, value)
+    else:
+        ones = next((dim for dim, n in enumerate(value._shape) if n != 1), len(value._shape))
+        source = at.view(value, value._shape[ones:]) if ones else value
+        at.copy_(target, at.expand(source, target._shape, False), False)
+
+
+def apply_key(self: Any, key: Any, make_tensor: MakeTensor) -> tuple[Any, tuple[Any, ...]]:
+    """The view that the key's ints, slices, None and Ellipsis name, and the picking indices per dimension of it."""
+    items = list(key) if isinstance(key, tuple) else [key]
+    items = [_as_index(item, make_tensor) for item in items]
+    if isinstance(key, slice):
+        bounds(key)
+    named = sum(_dims_taken(item) for item in items)
+    left_out = len(self._shape) - named
+    if left_out < 0:
+        if not self._shape and not isinstance(items[0], slice):
+            raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` to convert it to a number")
+        raise IndexError(f"too many indices for tensor of dimension {len(self._shape)}")
+    view, dim = self, 0
+    picks: list[Any] = []
+    for item in items:
+        if item is None:
+            view = at.unsqueeze(view, dim)
+            dim += 1
+        elif item is Ellipsis:
+            dim += left_out
+        elif isinstance(item, slice):
+            start, stop, step = bounds(item)
+            if len(items) == 1 or not _is_whole(start, stop, step, view._shape[dim]):
+                view = at.slice_Tensor(view, dim, start, stop, 1 if step is None else step)
+            dim += 1
+        elif isinstance(item, bool):
+            view = at.unsqueeze(view, dim)
+            _put(picks, dim, make_tensor([item]))
+            dim += 1
+        elif isinstance(item, TensorImpl):
+            _put(picks, dim, item)
+            dim += len(item._shape) if item._dtype in (bool_, uint8) else 1
+        else:
+            view = at.select_int(view, dim, item)
+    return view, tuple(picks)
+
+
+def _put(picks: list[Any], dim: int, index: Any) -> None:
+    picks.extend([None] * (dim - len(picks)))
+    picks.append(index)
+
+
+def _dims_taken(item: Any) -> int:
+    if item is None or item is Ellipsis or isinstance(item, bool):
+        return 0
+    if isinstance(item, TensorImpl) and item._dtype in (bool_, uint8):
+        return len(item._shape)
+    return 1
+
+
+def _is_whole(start: int | None, stop: int | None, step: int | None, size: int) -> bool:
+    return start in (None, 0) and (stop is None or stop == size) and step in (None, 1)
+
+
+def _as_index(item: Any, make_tensor: MakeTensor) -> Any:
+    """One item of a key as an int, slice, None, Ellipsis, bool or a tensor of picks."""
+    if item is None or item is Ellipsis or isinstance(item, slice | bool):
+        return item
+    if isinstance(item, TensorImpl):
+        if not item._shape and item._dtype not in (bool_, uint8) and not item._dtype.is_floating_point:
+            return operator.index(item)  # type: ignore[arg-type]
+        if item._dtype.is_floating_point:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        return item
+    if isinstance(item, str | bytes):
+        raise TypeError(
+            f"a tensor cannot be indexed with a {type(item).__name__}: use ints, slices, None, Ellipsis or tensors"
+        )
+    if isinstance(item, list | tuple | range | np.ndarray):
+        picked = make_tensor(item)
+        if isinstance(item, list | tuple | range) and len(item) == 0:
+            return picked.to(int64)
+        return _as_index(picked, make_tensor) if picked._shape else picked
+    if not hasattr(item, "__index__"):
+        raise IndexError(
+            f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+            f"(got {type(item).__name__})"
+        )
+    return operator.index(item)
+
+
+def bounds(key: slice) -> tuple[int | None, int | None, int | None]:
+    """A slice's start, stop and step as ints; ValueError for a step that goes nowhere or back."""
+    step = _bound(key.step)
+    if step is not None and step <= 0:
+        raise ValueError(f"step must be greater than zero, got {step}: a stride may not be negative")
+    return _bound(key.start), _bound(key.stop), step
+
+
+def _bound(value: Any) -> int | None:
+    if value is None:
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"slice indices must be integers or None or have an __index__ method, got {type(value).__name__}"
+        ) from None
+
+
+__all__ = ["apply_key", "assign", "bounds", "getitem", "setitem"]

@@ -15,7 +15,7 @@ def is_dense(shape: layout.Ints, stride: layout.Ints) -> bool:
 
 @cached
 def has_internal_overlap(shape: layout.Ints, stride: layout.Ints) -> bool:
-    """Whether elements certainly share a cell; PyTorch looks for repeated dimensions only, as that is quick."""
+    """Whether elements certainly share a cell; only repeated dimensions are looked for, as that is quick."""
     return 0 not in shape and any(step == 0 and size > 1 for size, step in zip(shape, stride, strict=True))
 
 
@@ -66,6 +66,6 @@ def assert_no_overlap(written: TensorImpl, read: TensorImpl) -> None:
 
 def _overlapping() -> RuntimeError:
     return RuntimeError(
-        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-        "memory location. Please clone() the tensor before performing the operation."
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+        "single memory location. Please clone() the tensor before performing the operation."
     )

@@ -1,22 +1,23 @@
 """TensorIterator: how the operands of a pointwise op are walked together (PyTorch: ATen/TensorIterator.cpp).
 
-Shapes are broadcast, dtypes promoted, the result's strides chosen, and dimensions sorted and joined so that the loop
-is as short as the layouts allow. All of it follows from shapes, strides and dtypes alone, so the whole iterator is
-kept for the next call with the same (see `build`); tensors come in only when it is run.
+Shapes are broadcast, dtypes promoted, the result's strides chosen, and dimensions sorted and joined so that
+the loop is as short as the layouts allow. All of it follows from shapes, strides and dtypes alone, so the
+whole iterator is kept for the next call with the same (see `build`); tensors come in only when it is run.
 
 Inside the iterator dimension 0 is the innermost, as in PyTorch.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..c10 import geometry, layout, promotion
 from ..c10.device import device as Device  # noqa: N812
 from ..c10.dtype import bfloat16, bool_
 from ..c10.dtype import dtype as DType  # noqa: N812
-from ..c10.pieces import cached, ints, parts, piece
+from ..c10.pieces import cached
 from ..c10.tensor_impl import WRAPPED_NUMBER, TensorImpl
+from . import loop_layout
+from .loop_layout import loop_order as loop_order
 from .memory_overlap import assert_no_internal_overlap, assert_no_partial_overlap, is_dense
 from .native.resize import scalar_type
 
@@ -25,125 +26,13 @@ Ints = tuple[int, ...]
 Meta = tuple[Ints, Ints, DType, bool]
 
 
-def _a_shape(out: Any, args: tuple[Any, ...]) -> Ints:
-    return ints(out, max(len(args[0]), len(args[1])))
-
-
-@piece(returns=_a_shape)
-def broadcast_shapes(a: Sequence[int], b: Sequence[int]) -> Ints:
-    """The shape that two shapes broadcast to: matched from the right, a size of 1 stretches to the other.
-
-    Raises RuntimeError where two sizes differ and neither is 1. Source: at::infer_size.
-    """
-    ndim = max(len(a), len(b))
-    shape = []
-    for dim in range(ndim):
-        at_a, at_b = dim - ndim + len(a), dim - ndim + len(b)
-        size_a = a[at_a] if at_a >= 0 else 1
-        size_b = b[at_b] if at_b >= 0 else 1
-        if size_a != size_b and size_a != 1 and size_b != 1:
-            raise RuntimeError(
-                f"The size of tensor a ({size_a}) must match the size of tensor b ({size_b}) "
-                f"at non-singleton dimension {dim}"
-            )
-        shape.append(size_b if size_a == 1 else size_a)
-    return tuple(shape)
-
-
-def loop_order(shape: Sequence[int], operand_strides: Sequence[Sequence[int]]) -> Ints:
-    """Dimensions from the innermost loop to the outermost: those with small strides first.
-
-    The operands are asked in turn, and one with stride 0 in either of two dimensions has no opinion; nor has one with
-    equal strides, unless the sizes differ. Where nobody has one, the later dimension goes inside. Source:
-    TensorIteratorBase::reorder_dimensions.
-    """
-
-    def belongs_outside(a: int, b: int) -> bool | None:
-        for stride in operand_strides:
-            if stride[a] == 0 or stride[b] == 0:
-                continue
-            if stride[a] != stride[b]:
-                return stride[a] > stride[b]
-            if shape[a] > shape[b]:
-                return True
-        return None
-
-    # An insertion sort, since "no opinion" makes the order partial and the result depend on the method.
-    order = list(reversed(range(len(shape))))
-    for i in range(1, len(order)):
-        moving = i
-        for j in reversed(range(i)):
-            outside = belongs_outside(order[j], order[moving])
-            if outside:
-                order[j], order[moving] = order[moving], order[j]
-                moving = j
-            elif outside is False:
-                break
-    return tuple(order)
-
-
-@piece(returns=lambda out, args: ints(out, len(args[0])))
-def output_strides(shape: Sequence[int], operand_strides: Sequence[Sequence[int]]) -> Ints:
-    """Strides of a fresh result: dense, with the dimensions in the order in which the operands have theirs.
-
-    operand_strides: per operand one stride for each dimension of `shape`, 0 where it is repeated.
-    """
-    order = loop_order(shape, operand_strides)
-    if order == tuple(reversed(range(len(shape)))):
-        return layout.contiguous_strides(shape)
-    strides = [0] * len(shape)
-    step = 1
-    for dim in order:
-        strides[dim] = step
-        step *= shape[dim]
-    return tuple(strides)
-
-
-def _coalesced(out: Any, args: tuple[Any, ...]) -> tuple[Ints, tuple[Ints, ...]]:
-    shape, strides = parts(out, "(shape, strides of every operand)", 2)
-    if not isinstance(shape, tuple | list) or not isinstance(strides, tuple | list):
-        raise ValueError("(shape, strides of every operand), each a tuple")
-    return ints(shape, len(shape)), tuple(ints(each, len(shape)) for each in strides)
-
-
-@piece(returns=_coalesced)
-def coalesce_dimensions(
-    shape: Sequence[int], operand_strides: Sequence[Sequence[int]]
-) -> tuple[Ints, tuple[Ints, ...]]:
-    """Shape and strides with neighbouring dimensions joined wherever every operand allows it; innermost first.
-
-    A dimension joins the one inside it if for each operand its stride is that one's size * stride; a size of 1
-    joins with anything.
-    """
-    if len(shape) <= 1:
-        return tuple(shape), tuple(tuple(stride) for stride in operand_strides)
-    sizes = [shape[0]]
-    strides = [[stride[0]] for stride in operand_strides]
-    for dim in range(1, len(shape)):
-        size, inner = shape[dim], sizes[-1]
-        if (
-            size == 1
-            or inner == 1
-            or all(s[dim] == inner * t[-1] for s, t in zip(operand_strides, strides, strict=True))
-        ):
-            if inner == 1:
-                for own, stride in zip(strides, operand_strides, strict=True):
-                    own[-1] = stride[dim]
-            sizes[-1] = inner * size
-        else:
-            sizes.append(size)
-            for own, stride in zip(strides, operand_strides, strict=True):
-                own.append(stride[dim])
-    return tuple(sizes), tuple(tuple(own) for own in strides)
-
-
 @dataclass(frozen=True, eq=False)
 class TensorIteratorConfig:
     """What an op asks of its iterator; the fields are PyTorch's.
 
-    static_dtype: the dtype of a fresh result, where it is not the common one. scalars_have_layout: whether a wrapped
-    number is an operand like any other; for an op whose schema says Scalar it has a say in the dtype only, in which it
-    must fit.
+    static_dtype: the dtype of a fresh result, where it is not the common one. scalars_have_layout: whether a
+    wrapped number is an operand like any other; for an op whose schema says Scalar it has a say in the dtype
+    only, in which it must fit.
     """
 
     promote_inputs_to_common_dtype: bool = True
@@ -187,7 +76,7 @@ class Operand:
 
 
 class TensorIterator:
-    """The plan for one call. Build it with `build`, or step by step to watch it (`steps` names them in order).
+    """The plan for one call. Make it with `build`, or step by step to watch it (`steps` names them in order).
 
     shape                    the broadcast shape
     common_dtype             what is computed in
@@ -251,14 +140,15 @@ class TensorIterator:
         self.shape = self.inputs[0].shape
         for operand in self.inputs[1:]:
             if operand.shape != self.shape:
-                self.shape = broadcast_shapes(self.shape, operand.shape)
+                self.shape = loop_layout.broadcast_shapes(self.shape, operand.shape)
 
     def mark_resize_outputs(self) -> None:
         """An output of another shape is resized, unless it is an input too; then RuntimeError."""
         if self.output is not None and self.output.shape != self.shape:
             if self.output.is_read_write:
                 raise RuntimeError(
-                    f"output with shape {list(self.output.shape)} doesn't match the broadcast shape {list(self.shape)}"
+                    f"output with shape {list(self.output.shape)} doesn't match the broadcast shape "
+                    f"{list(self.shape)}"
                 )
             self.output.will_resize = True
 
@@ -317,10 +207,12 @@ class TensorIterator:
         if same is not None:
             self.output_stride = same
         else:
-            self.output_stride = output_strides(self.shape, tuple(operand.strides for operand in self.inputs))
+            self.output_stride = loop_layout.output_strides(
+                self.shape, tuple(operand.strides for operand in self.inputs)
+            )
 
     def _same_layout(self) -> Ints | None:
-        """The strides that all operands share where they are equally shaped and lie densely (PyTorch: fast_set_up)."""
+        """The strides of equally shaped operands that all lie densely in one way (PyTorch: fast_set_up)."""
         operands = self.operands()
         if any(operand.shape != self.shape for operand in operands):
             return None
@@ -340,7 +232,7 @@ class TensorIterator:
         """Join dimensions that every operand, the output included, walks in one go."""
         strides = [self.output_stride, *(operand.strides for operand in self.inputs)]
         permuted = tuple(tuple(stride[dim] for dim in self.perm) for stride in strides)
-        self.loop_shape, self.loop_strides = coalesce_dimensions(
+        self.loop_shape, self.loop_strides = loop_layout.coalesce_dimensions(
             tuple(self.shape[dim] for dim in self.perm), permuted
         )
 
@@ -381,8 +273,8 @@ def build(
 ) -> TensorIterator:
     """The iterator for operands with these shapes, strides and dtypes, remembered.
 
-    output: the tensor of out= or an in-place op; read_write: it is one of the inputs. Raises RuntimeError for shapes
-    that do not broadcast, an in-place result that does not fit, a dtype that the output cannot take.
+    output: the tensor of out= or an in-place op; read_write: it is one of the inputs. Raises RuntimeError for
+    shapes that do not broadcast, an in-place result that does not fit, a dtype that the output cannot take.
     """
     return TensorIterator(config, inputs, output, read_write).build()
 
@@ -401,7 +293,7 @@ def compute_mem_overlaps(output: TensorImpl, inputs: Sequence[TensorImpl]) -> No
 
 
 def common_device(tensors: Sequence[TensorImpl]) -> Device:
-    """The device of an op's tensors; a single 0-d tensor may stay on the CPU. RuntimeError for two devices."""
+    """The device of an op's tensors; one 0-d tensor may be on the CPU. RuntimeError for two devices."""
     device = next((t._device for t in tensors if t._device.type != "cpu"), tensors[0]._device)
     scalars = 0
     for each in tensors:
@@ -420,7 +312,7 @@ def common_device(tensors: Sequence[TensorImpl]) -> Device:
 
 def _by_stride(shape: Ints, stride: Ints) -> Ints:
     """Dimensions of a dense layout from the innermost to the outermost; those of size 1 first."""
-    return tuple(sorted(reversed(range(len(shape))), key=lambda dim: (shape[dim] != 1, stride[dim])))
+    return tuple(sorted(range(len(shape)), key=lambda dim: (shape[dim] != 1, stride[dim])))
 
 
 def _channels_last_strides(shape: Ints) -> Ints | None:

@@ -1,8 +1,8 @@
-"""Type promotion: which dtype operands of several dtypes meet in (PyTorch: c10/core/ScalarType.h, ATen/native/TypeProperties.cpp).
+"""Type promotion: the dtype that several dtypes meet in (PyTorch: ATen/native/TypeProperties.cpp).
 
-Dtypes are ordered by kind: bool, then integers, then floating point. Two of a kind meet in the one that holds both.
-Of the operands of an operator, a tensor with dimensions counts most, a 0-d tensor less, a Python number least: the
-lesser decides only where it is of a higher kind.
+Dtypes are ordered by kind: bool, then integers, then floating point. Two of a kind meet in the one that holds
+both. Of the operands of an operator, a tensor with dimensions counts most, a 0-d tensor less, a Python number
+least: the lesser decides only where it is of a higher kind.
 """
 
 from collections.abc import Sequence
@@ -58,8 +58,8 @@ def promote_types(a: str, b: str) -> str:
 def result_type(operands: Sequence[Category]) -> str:
     """The dtype that an operator computes in, by name.
 
-    operands: per operand the name of its dtype and "tensor", "0-d tensor" or "number". A floating-point number is
-    a float32 here, whatever Python stores. Source: update_result_type_state and combine_categories.
+    operands: per operand the name of its dtype and "tensor", "0-d tensor" or "number". A floating-point
+    number is a float32 here, whatever Python stores. Source: update_result_type_state and combine_categories.
     """
     best: dict[str, str | None] = {TENSOR: None, ZERO_DIM: None, NUMBER: None}
     for name, category in operands:
@@ -96,5 +96,5 @@ def can_cast(source: DType, target: DType) -> bool:
 
 
 def compute_dtype(dtype: DType) -> DType:
-    """The dtype whose arithmetic stands in for `dtype`: bfloat16 computes in float32 (PyTorch: opmath_type)."""
+    """The dtype whose arithmetic stands in for `dtype`: float32 for bfloat16 (PyTorch: opmath_type)."""
     return float32 if dtype is bfloat16 else dtype

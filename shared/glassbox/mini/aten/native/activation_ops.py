@@ -1,4 +1,4 @@
-"""Activations, their backward formulas, and functions of three operands (PyTorch: ATen/native/Activation.cpp).
+"""Activations with their backward ops, functions of three operands (PyTorch: ATen/native/Activation.cpp).
 
 The backward ones are ops of their own, as in PyTorch: autograd calls them.
 """
@@ -17,8 +17,8 @@ def _threshold_backward(grad: np.ndarray, x: np.ndarray, threshold: Any) -> np.n
     passes = np.logical_not(np.less_equal(x, threshold))
     if grad.dtype.kind != "f":
         return np.multiply(grad, passes)
-    # The bits of a float times 0 or 1: the float's own product with 0 is NaN for an infinity, and -0.0 for half of all
-    # numbers. Choosing with np.where takes twice as long.
+    # The bits of a float times 0 or 1: the float's own product with 0 is NaN for an infinity, and -0.0 for
+    # half of all numbers. Choosing with np.where takes twice as long.
     bits = np.asarray(grad).view(np.int32 if grad.dtype.itemsize == 4 else np.int64)
     return np.asarray(np.multiply(bits, passes)).view(grad.dtype)
 
@@ -68,9 +68,7 @@ def _leaky_relu(x: np.ndarray, slope: Any) -> np.ndarray:
 
 def _leaky_relu_backward(grad: np.ndarray, x: np.ndarray, slope: Any, self_is_result: bool) -> np.ndarray:
     if self_is_result and slope < 0:
-        raise RuntimeError(
-            "In-place leakyReLu backward calculation is triggered with a negative slope which is not supported."
-        )
+        raise RuntimeError("In-place leakyReLu backward calculation has no answer for a negative slope")
     return np.where(np.greater(x, 0), grad, np.multiply(grad, slope))
 
 
@@ -105,8 +103,8 @@ def _addcdiv(a: np.ndarray, b: np.ndarray, c: np.ndarray, value: Any) -> np.ndar
 def _check_addcdiv(self: TensorImpl, tensor1: TensorImpl, tensor2: TensorImpl) -> None:
     if not tensor1._dtype.is_floating_point and not tensor2._dtype.is_floating_point:
         raise RuntimeError(
-            "Integer division with addcdiv is no longer supported: convert one of tensor1 and tensor2 to floating "
-            "point, or divide with div(..., rounding_mode='trunc')."
+            "Integer division with addcdiv is no longer supported: convert one of tensor1 and tensor2 to "
+            "floating point, or divide with div(..., rounding_mode='trunc')."
         )
 
 

@@ -1,4 +1,4 @@
-"""Arithmetic of two operands: add to pow, and the bitwise ops (PyTorch: ATen/native/BinaryOps.cpp, Pow.cpp)."""
+"""Arithmetic of two operands: add to pow, bitwise ops (PyTorch: ATen/native/BinaryOps.cpp, Pow.cpp)."""
 
 from typing import Any
 
@@ -9,7 +9,8 @@ from ...c10.dtype import bool_
 from ...c10.tensor_impl import TensorImpl
 from .. import tensor_iterator
 from ..tensor_iterator import BINARY_FLOAT_OP, SCALAR_OP
-from .pointwise import NUMBERS, WHOLE, Pointwise, binary, with_number, wrapped_number
+from .loops import wrapped_number
+from .pointwise import NUMBERS, WHOLE, Pointwise, binary, with_number
 from .structured import Structured
 
 

@@ -1,4 +1,4 @@
-"""Comparing and choosing element by element: eq to where, logic, clamp (PyTorch: ATen/native/TensorCompare.cpp)."""
+"""Comparing and choosing: eq to ge, logic, clamp, where (PyTorch: ATen/native/TensorCompare.cpp)."""
 
 import math
 import warnings
@@ -14,18 +14,16 @@ from .. import copy as copies
 from .. import tensor_iterator
 from ..tensor_iterator import COMPARISON_OP, SCALAR_OP, TensorIteratorConfig
 from . import unary_ops
+from .loops import fresh, into, wrapped_number
 from .pointwise import (
     EVERY,
     NUMBERS,
     Pointwise,
     binary,
     comparison,
-    fresh,
-    into,
     pointwise,
     unary,
     with_number,
-    wrapped_number,
 )
 from .resize import not_implemented, scalar_type
 
@@ -117,7 +115,8 @@ def _where_operands(
         condition = copies.to(condition, bool_, condition._device, False)
     if condition._dtype is not bool_:
         raise RuntimeError(
-            f"where expected condition to be a boolean tensor, but got a tensor with dtype {scalar_type(condition._dtype)}"
+            "where expected condition to be a boolean tensor, but got a tensor with dtype "
+            f"{scalar_type(condition._dtype)}"
         )
     metas = tensor_iterator.meta(self), tensor_iterator.meta(other)
     categories = tuple(tensor_iterator.Operand(meta).category() for meta in metas)

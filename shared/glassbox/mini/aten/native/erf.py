@@ -1,8 +1,8 @@
 """erf: the error function over arrays, which NumPy lacks (PyTorch: c10/util and Sleef's erf).
 
 Around a point p of a fine grid, erf(p + d) is the Taylor series of erf at p. Its derivative there is
-2/sqrt(pi) * exp(-(p + d)**2) = 2/sqrt(pi) * exp(-p**2) * exp(-2*p*d - d*d), and the last factor generates the Hermite
-polynomials, whose recurrence gives every coefficient. math.erf gives the first.
+2/sqrt(pi) * exp(-(p + d)**2) = 2/sqrt(pi) * exp(-p**2) * exp(-2*p*d - d*d), and the last factor generates the
+Hermite polynomials, whose recurrence gives every coefficient. math.erf gives the first.
 """
 
 import functools

@@ -14,7 +14,8 @@ from .pointwise import FLOATS, NUMBERS, WHOLE, Pointwise, unary
 def _check_neg(self: TensorImpl) -> None:
     if self._dtype is bool_:
         raise NotImplementedError(
-            "Negation, the `-` operator, on a bool tensor is not supported: to invert a mask use `~` or logical_not()."
+            "Negation, the `-` operator, on a bool tensor is not supported: to invert a mask use `~` or "
+            "logical_not()."
         )
 
 
@@ -66,7 +67,8 @@ sigmoid = unary("sigmoid", _sigmoid, UNARY_FLOAT_OP)
 erf = unary("erf", error_function.erf, UNARY_FLOAT_OP)
 
 
-# relu: the 0 comes first in np.maximum, which returns its second argument, perhaps a -0.0, where both are zeros
+# relu: the 0 comes first in np.maximum, which returns its second argument, perhaps a -0.0, where both are
+# zeros
 
 
 def _check_relu(self: TensorImpl) -> None:

@@ -29,11 +29,6 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 
-def equal(input: Tensor, other: Tensor) -> Any:
-    """Whether two tensors have the same shape and equal elements."""
-    return input.equal(other)
-
-
 def manual_seed(seed: int) -> Generator:
     """Set the seed of the default generator, which random functions draw from."""
     return default_generator.manual_seed(seed)
@@ -52,7 +47,6 @@ __all__ = [
     "device",
     "dispatcher",
     "dtype",
-    "equal",
     "float32",
     "float64",
     "from_numpy",

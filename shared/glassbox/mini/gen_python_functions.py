@@ -14,7 +14,7 @@ from .aten.core.gen_operators import literal
 from .aten.core.source import compile_source
 from .c10.tensor_impl import TensorImpl
 
-_RESERVED = {"from": "from_", "input": "input"}
+_NO_SIZES = "{0}() needs sizes, such as {0}(2, 3); for a 0-d tensor write {0}(())"
 
 
 def make_method(name: str, overloads: list[OperatorHandle]) -> Callable[..., Any]:
@@ -90,6 +90,7 @@ def _source(name: str, op: OperatorHandle, method: bool) -> tuple[str, dict[str,
         if varargs and argument.type.is_list and not argument.kwarg_only:
             a = argument.name
             lines.append(f"    if len({a}) == 1 and type({a}[0]) is not int: {a} = {a}[0]")
+            lines.append(f"    elif not {a}: raise TypeError({_NO_SIZES.format(name)!r})")
         test = _needs_converting(argument)
         lines.append(f"    {test}{argument.name} = {convert}({argument.name}, {where!r})")
     text = f"def {name}({_parameters(schema.arguments, varargs)}):\n"

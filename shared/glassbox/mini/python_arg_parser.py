@@ -83,6 +83,13 @@ def to_int(value: Any, where: str) -> int:
     raise _expected(where, "an int", value)
 
 
+def _to_index(value: Any, where: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise _expected(where, "an int", value) from None
+
+
 def to_float(value: Any, where: str) -> float:
     if isinstance(value, _NUMBERS):
         return float(value)
@@ -170,8 +177,13 @@ def _or_none(one: Convert) -> Convert:
 
 
 def _list_of(one: Convert, kind: Type) -> Convert:
+    later = _to_index if kind.base == "int" else None
+
     def convert(value: Any, where: str) -> tuple[Any, ...]:
         if isinstance(value, tuple | list):
+            if later is not None and value:
+                # Only the first item tells what a list holds: zeros(2, True) is taken, zeros(True, 2) is not.
+                return (one(value[0], where), *[later(item, where) for item in value[1:]])
             return tuple([one(item, where) for item in value])
         if kind.size is not None and not isinstance(value, TensorImpl):
             return (one(value, where),) * (kind.size if kind.size > 1 else 1)

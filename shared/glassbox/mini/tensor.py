@@ -12,6 +12,7 @@ import numpy as np
 
 from . import python_variable_indexing as indexing
 from .aten import compare
+from .aten import copy as copies
 from .aten import ops as at
 from .autograd import backward as autograd_backward
 from .autograd import view as autograd_view
@@ -380,7 +381,7 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
                 raise TypeError(
                     f"can't assign a {type(value).__name__} to a tensor: make it one with mini.tensor(...)"
                 )
-            value = at.scalar_tensor(value, self._dtype, self._device)
+            value = copies.scalar_tensor(self, value, self._dtype)
         indexing.setitem(self, key, value, _as_tensor)
 
     def __iter__(self) -> Iterator["Tensor"]:

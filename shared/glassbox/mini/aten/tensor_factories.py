@@ -140,6 +140,14 @@ def empty_like(ks: int, self: Any, dtype: Any, device: Any, memory_format: Any) 
     return at.empty_strided(self._shape, stride, dtype, device)
 
 
+def arange(ks: int, end: Any, dtype: Any, device: Any) -> Any:
+    return at.arange_start_step(0, end, 1, dtype, device)
+
+
+def arange_start(ks: int, start: Any, end: Any, dtype: Any, device: Any) -> Any:
+    return at.arange_start_step(start, end, 1, dtype, device)
+
+
 def select_backend(op: Any) -> Callable[..., Any]:
     """The BackendSelect kernel of an op without tensors: its device argument says which backend makes the result.
 

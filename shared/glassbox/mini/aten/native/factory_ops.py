@@ -120,7 +120,7 @@ def local_scalar_dense(ks: int, self: TensorImpl) -> Number:
     return self.values().item()
 
 
-def arange(
+def arange_start_step(
     ks: int, start: Number, end: Number, step: Number, dtype: DType | None, device: Device | None
 ) -> Any:
     """start, start + step, ... before end (1-d); int64 where all are ints, else float32.

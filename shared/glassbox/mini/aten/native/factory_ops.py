@@ -71,7 +71,7 @@ def copy_(ks: int, self: TensorImpl, src: TensorImpl, non_blocking: bool) -> Ten
     Raises RuntimeError where the shapes do not fit, where two elements of self share a cell, or where the two overlap
     without being the same elements.
     """
-    if self is src:
+    if self is src or _is_same_data(self, src):
         return self
     array = self.strided_array()
     if src._shape != self._shape:
@@ -85,6 +85,14 @@ def copy_(ks: int, self: TensorImpl, src: TensorImpl, non_blocking: bool) -> Ten
         memory_overlap.assert_no_partial_overlap(self, src)
     array[...] = dtypes.convert(src.strided_array(), src._dtype, self._dtype)
     return self
+
+
+def _is_same_data(self: TensorImpl, src: TensorImpl) -> bool:
+    return (
+        self._storage is src._storage
+        and self._dtype is src._dtype
+        and (self._shape, self._stride, self._offset) == (src._shape, src._stride, src._offset)
+    )
 
 
 def clone(ks: int, self: TensorImpl, memory_format: str | None) -> Any:

@@ -44,6 +44,9 @@ def ones(ks: int, size: Ints, dtype: Any, device: Any) -> Any:
 def full(ks: int, size: Ints, fill_value: Any, dtype: Any, device: Any) -> Any:
     """The fill value's own type gives the dtype where none is given."""
     dtype = dtypes.of_scalar(fill_value) if dtype is None else dtype
+    if dtype is dtypes.bfloat16 and abs(fill_value) > dtypes.FLOAT32_MAX:
+        # PyTorch fills by way of a float64 here, which rounds where fill_ refuses.
+        fill_value = float("inf") if fill_value > 0 else float("-inf")
     return at.fill__Scalar(at.empty_memory_format(size, dtype, device, None), fill_value)
 
 

@@ -127,7 +127,7 @@ def to_element(value: bool | int | float, target: dtype) -> bool | int | float:
         return bool(value)
     if target.is_floating_point:
         number = float(value)
-        if target is not float64 and abs(number) > _FLOAT32_MAX and math.isfinite(number):
+        if target is not float64 and abs(number) > FLOAT32_MAX and math.isfinite(number):
             raise _overflow(value, target)
         return number
     if isinstance(value, float | np.floating) and not math.isfinite(value):
@@ -140,7 +140,7 @@ def to_element(value: bool | int | float, target: dtype) -> bool | int | float:
     return whole if target.is_signed else whole % (limits.max + 1)
 
 
-_FLOAT32_MAX = float(np.finfo(np.float32).max)
+FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 def _overflow(value: object, target: dtype) -> RuntimeError:

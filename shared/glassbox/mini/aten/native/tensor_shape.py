@@ -55,7 +55,8 @@ def _unsafe_view(ks: int, self: Any, size: Ints) -> Any:
     """A view that is not written down as one: what it looks at has no other owner."""
     full, stride = geometry.view(self._shape, self._stride, size)
     if stride is None:
-        raise RuntimeError(f"_unsafe_view: size {list(size)} does not fit strides {list(self._stride)}")
+        # Only where a learner's view_strides says so of a fresh copy, which is contiguous.
+        stride = geometry.contiguous_strides(full)
     return self.fresh(self._storage, full, stride, self._dtype, self._device)
 
 
@@ -112,9 +113,9 @@ def as_strided(ks: int, self: Any, size: Ints, stride: Ints, storage_offset: int
 
 def split(ks: int, self: Any, split_size: int, dim: int) -> tuple[Any, ...]:
     """Views of consecutive parts of one size; the last may be smaller."""
-    size = _size_to_split(self, dim)
-    if split_size < 0:
+    if self._shape and split_size < 0:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={split_size}")
+    size = _size_to_split(self, dim)
     if split_size == 0 and size:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
     parts = tuple(min(split_size, size - at) for at in range(0, size, split_size)) if size else (0,)

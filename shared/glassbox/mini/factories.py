@@ -58,7 +58,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
         raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array first.")
     owner, stride = _owner_of(array), tuple(step // array.itemsize for step in array.strides)
     offset = (array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]) // array.itemsize
-    found = Tensor.fresh(Storage(owner), array.shape, stride, dtype, CPU)
+    found = Tensor.fresh(Storage.over(owner), array.shape, stride, dtype, CPU)
     found._offset = offset if array.size else 0
     return found
 

@@ -12,6 +12,7 @@ from .aten.core.dispatcher import OperatorHandle
 from .aten.core.function_schema import Argument
 from .aten.core.gen_operators import literal
 from .aten.core.source import compile_source
+from .c10 import tensor_impl
 from .c10.tensor_impl import TensorImpl
 
 _NO_SIZES = "{0}() needs sizes, such as {0}(2, 3); for a 0-d tensor write {0}(())"
@@ -42,7 +43,13 @@ def _parsed(name: str, overloads: list[OperatorHandle]) -> Callable[..., Any]:
     without = [op for op in overloads if not op.schema.is_out]
     out_names = {argument.name for op in with_out for argument in op.schema.out_arguments}
 
+    # x.sum() and its like: what takes nothing but the tensor needs no choosing.
+    bare = next((op for op in without if _takes_self_alone(op)), None)
+    bare_call, defaults = (bare.call, _defaults(bare)) if bare is not None else (None, ())
+
     def function(*args: Any, **kwargs: Any) -> Any:
+        if bare_call is not None and not kwargs and len(args) == 1 and isinstance(args[0], TensorImpl):
+            return bare_call(args[0], *defaults)
         chosen = without
         if kwargs and not out_names.isdisjoint(kwargs):
             chosen, kwargs = with_out, _spread(kwargs)
@@ -67,6 +74,20 @@ def _parsed(name: str, overloads: list[OperatorHandle]) -> Callable[..., Any]:
     return function
 
 
+def _takes_self_alone(op: OperatorHandle) -> bool:
+    first, *rest = op.schema.arguments or (None,)
+    return (
+        first is not None
+        and first.type.is_tensor
+        and not first.type.is_list
+        and all(argument.has_default for argument in rest)
+    )
+
+
+def _defaults(op: OperatorHandle) -> tuple[Any, ...]:
+    return tuple(argument.default for argument in op.schema.arguments[1:])
+
+
 def _compiled(name: str, op: OperatorHandle, method: bool) -> Callable[..., Any]:
     text, namespace = _source(name, op, method)
     namespace["call"] = op.call
@@ -77,7 +98,7 @@ def _compiled(name: str, op: OperatorHandle, method: bool) -> Callable[..., Any]
 
 def _source(name: str, op: OperatorHandle, method: bool) -> tuple[str, dict[str, Any]]:
     schema = op.schema
-    namespace: dict[str, Any] = {"Tensor": TensorImpl.tensor_class}
+    namespace: dict[str, Any] = {"Tensor": tensor_impl.Tensor}
     numbers = schema.base in parser.NUMBERS_AS_TENSORS
     varargs = parser.takes_varargs(schema.positional)
     lines = []

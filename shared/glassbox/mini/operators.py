@@ -11,6 +11,7 @@ import numpy as np
 
 from .aten.core.dispatcher import dispatcher
 from .aten.core.source import compile_source
+from .c10 import tensor_impl
 from .c10.tensor_impl import TensorImpl
 from .python_arg_parser import wrapped_number
 
@@ -46,7 +47,7 @@ NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 
 def _slot(name: str, tensor_op: str, number_op: str | None, more: str) -> Callable[..., Any]:
     namespace: dict[str, Any] = {
-        "Tensor": TensorImpl.tensor_class,
+        "Tensor": tensor_impl.Tensor,
         "TensorImpl": TensorImpl,
         "NUMBERS": NUMBERS,
         "wrapped_number": wrapped_number,

@@ -17,7 +17,8 @@ from .c10.device import CPU
 from .c10.device import device as Device  # noqa: N812
 from .c10.dtype import dtype as DType  # noqa: N812
 from .c10.generator import Generator
-from .c10.tensor_impl import WRAPPED_NUMBER, TensorImpl
+from .c10.storage import Storage
+from .c10.tensor_impl import WRAPPED_NUMBER, TensorImpl, make_tensor
 
 Convert = Callable[[Any, str], Any]
 
@@ -44,12 +45,9 @@ def wrapped_number(value: Any) -> TensorImpl:
     if found is None:
         dtype = dtypes.of_scalar(value)
         dtype = dtypes.float64 if dtype is dtypes.float32 else dtype
-        # Not through fresh(): a number is no inference tensor, whatever the mode is when it is met first.
-        impl = TensorImpl.tensor_class
-        from .c10.storage import Storage
-
         array = np.array(dtypes.to_element(value, dtype), dtype.numpy)
-        found = impl(Storage(array), (), (), 0, dtype, CPU, CPU.keys, [0], None, array)
+        # Not through fresh(): a number is no inference tensor, whatever the mode is when it is met first.
+        found = make_tensor(Storage.over(array), (), (), 0, dtype, CPU, CPU.keys, [0], array)
         found._meta = WRAPPED_NUMBER
         if cacheable and len(_wrapped) < 4096:
             _wrapped[kind, value] = found

@@ -23,7 +23,7 @@ from .c10.dtype import bfloat16, bool_, float32, float64, int16, int32, int64, n
 from .c10.dtype import dtype as DType  # noqa: N812
 from .c10.size import Size
 from .c10.storage import Storage
-from .c10.tensor_impl import TensorImpl
+from .c10.tensor_impl import TensorImpl, set_tensor_class
 from .python_arg_parser import wrapped_number
 from .tensor_str import tensor_str
 
@@ -454,7 +454,7 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
         return _rebuild, (self.values(), self._dtype, self._requires_grad and self.is_leaf)
 
 
-TensorImpl.tensor_class = Tensor
+set_tensor_class(Tensor)
 _int = int
 
 

@@ -55,14 +55,12 @@ def scalar_tensor(ks: int, s: Any, dtype: Any, device: Any) -> Any:
     return at.fill__Scalar(at.empty_memory_format((), dtype, device, None), s)
 
 
-@below_autograd
 def zeros_like(ks: int, self: Any, dtype: Any, device: Any, memory_format: Any) -> Any:
-    return at.zero_(at.empty_like(self, dtype, device, memory_format))
+    return full_like(ks, self, 0, dtype, device, memory_format)
 
 
-@below_autograd
 def ones_like(ks: int, self: Any, dtype: Any, device: Any, memory_format: Any) -> Any:
-    return at.fill__Scalar(at.empty_like(self, dtype, device, memory_format), 1)
+    return full_like(ks, self, 1, dtype, device, memory_format)
 
 
 @below_autograd

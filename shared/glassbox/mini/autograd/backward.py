@@ -1,6 +1,5 @@
 """backward and grad: a backward pass asked for from Python (PyTorch: torch/autograd/__init__.py)."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from . import engine
@@ -69,7 +68,7 @@ def grad(
 
 
 def _several(tensors: Any) -> tuple[Any, ...]:
-    return tuple(tensors) if isinstance(tensors, Sequence) else (tensors,)
+    return tuple(tensors) if isinstance(tensors, tuple | list) else (tensors,)
 
 
 def _roots(tensors: tuple[Any, ...]) -> list[Edge]:

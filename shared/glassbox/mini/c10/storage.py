@@ -12,17 +12,26 @@ class Storage:
     whatever its dtype, since wrapping it in bytes first would cost as much as a small kernel.
     """
 
-    __slots__ = ("owner", "_nbytes", "__weakref__")
+    # No __init__, which would cost a small kernel's result more than its arithmetic: see over and allocate.
+    __slots__ = ("owner", "__weakref__")
 
-    def __init__(self, owner: np.ndarray | int) -> None:
-        if isinstance(owner, int):
-            if owner < 0:
-                raise RuntimeError(f"a storage cannot hold {owner} bytes")
-            owner = _allocate(owner)
+    owner: np.ndarray
+
+    @staticmethod
+    def over(owner: np.ndarray) -> "Storage":
+        """A storage that takes an array over; ValueError unless it is C-contiguous."""
         if not owner.flags.c_contiguous:
             raise ValueError("a storage's owner must be C-contiguous: copy the array first")
-        self.owner = owner
-        self._nbytes = owner.nbytes
+        storage = Storage()
+        storage.owner = owner
+        return storage
+
+    @staticmethod
+    def allocate(nbytes: int) -> "Storage":
+        """A storage of `nbytes` bytes that are not set; RuntimeError where there is no room."""
+        if nbytes < 0:
+            raise RuntimeError(f"a storage cannot hold {nbytes} bytes")
+        return Storage.over(_allocate(nbytes))
 
     def bytes(self) -> np.ndarray:
         """The buffer as uint8[nbytes]; shares memory with the tensors over it."""
@@ -30,18 +39,18 @@ class Storage:
 
     def nbytes(self) -> int:
         """Size in bytes."""
-        return self._nbytes
+        return self.owner.nbytes
 
     def size(self) -> int:
         """Size in bytes, as for PyTorch's UntypedStorage."""
-        return self._nbytes
+        return self.owner.nbytes
 
     def __len__(self) -> int:
-        return self._nbytes
+        return self.owner.nbytes
 
     def data_ptr(self) -> int:
         """Address of the first byte: two storages share it only if they are one; 0 if there is no byte."""
-        return self.owner.__array_interface__["data"][0] if self._nbytes else 0
+        return self.owner.__array_interface__["data"][0] if self.owner.nbytes else 0
 
     def use_count(self) -> int:
         """How many references hold this storage: one per tensor over it, and one per name that you gave it.
@@ -60,7 +69,7 @@ class Storage:
         return self.bytes().tolist()
 
     def __repr__(self) -> str:
-        return f"<mini.Storage of {self._nbytes} bytes at {self.data_ptr():#x}>"
+        return f"<mini.Storage of {self.owner.nbytes} bytes at {self.data_ptr():#x}>"
 
 
 def _allocate(nbytes: int) -> np.ndarray:
@@ -74,7 +83,7 @@ class _Holder:
     __slots__ = ("storage",)
 
     def __init__(self) -> None:
-        self.storage = Storage(0)
+        self.storage = Storage.allocate(0)
 
     def untyped_storage(self) -> Storage:
         return self.storage

@@ -68,39 +68,24 @@ class TensorImpl:
         "__weakref__",
     )
 
-    # The class of every tensor: the Python skin puts itself here (PyTorch: the PyInterpreter of a TensorImpl).
-    tensor_class: "type[TensorImpl]"
-
-    def __init__(
-        self,
-        storage: Storage,
-        shape: Ints,
-        stride: Ints,
-        offset: int,
-        dtype: DType,
-        device: Device,
-        key_set: int,
-        version_counter: list[int] | None,
-        base: "TensorImpl | None" = None,
-        array: np.ndarray | None = None,
-    ) -> None:
-        self._storage = storage
-        self._shape = shape
-        self._stride = stride
-        self._offset = offset
-        self._dtype = dtype
-        self._device = device
-        self._key_set = key_set
-        self._version_counter = version_counter
-        self._base = base
-        self._array = array
-        self._requires_grad = False
-        self._grad_fn: Any = None
-        self._output_nr = 0
-        self._grad: Any = None
-        self._grad_accumulator: Any = None
-        self._attr_version = 0
-        self._meta: Any = None
+    # No __init__: make_tensor sets every slot, at half the cost.
+    _storage: Storage
+    _shape: Ints
+    _stride: Ints
+    _offset: int
+    _dtype: DType
+    _device: Device
+    _key_set: int
+    _version_counter: list[int] | None
+    _base: Any
+    _array: np.ndarray | None
+    _requires_grad: bool
+    _grad_fn: Any
+    _output_nr: int
+    _grad: Any
+    _grad_accumulator: Any
+    _attr_version: int
+    _meta: Any
 
     @staticmethod
     def fresh(storage: Storage, shape: Ints, stride: Ints, dtype: DType, device: Device) -> Any:
@@ -109,12 +94,12 @@ class TensorImpl:
             keys, counter = device.inference_keys, None
         else:
             keys, counter = device.keys, [0]
-        return TensorImpl.tensor_class(storage, shape, stride, 0, dtype, device, keys, counter)
+        return make_tensor(storage, shape, stride, 0, dtype, device, keys, counter)
 
     @staticmethod
     def allocate(shape: Ints, stride: Ints, dtype: DType, device: Device) -> Any:
         """A fresh tensor whose bytes are not set, with just enough storage for shape and stride."""
-        storage = Storage(layout.storage_span(shape, stride) * dtype.itemsize)
+        storage = Storage.allocate(layout.storage_span(shape, stride) * dtype.itemsize)
         return TensorImpl.fresh(storage, shape, stride, dtype, device)
 
     @staticmethod
@@ -125,7 +110,7 @@ class TensorImpl:
         """
         shape = array.shape
         stride = geometry.contiguous_strides(shape)
-        return TensorImpl.fresh(Storage(array), shape, stride, dtype, device)
+        return TensorImpl.fresh(Storage.over(array), shape, stride, dtype, device)
 
     @staticmethod
     def of_values(values: np.ndarray, dtype: DType, device: Device) -> Any:
@@ -146,7 +131,7 @@ class TensorImpl:
 
         That it is a view of something is for the ADInplaceOrView kernel to write down.
         """
-        return TensorImpl.tensor_class(
+        return make_tensor(
             self._storage,
             shape,
             stride,
@@ -159,7 +144,7 @@ class TensorImpl:
 
     def shallow_copy(self, version_counter: list[int] | None) -> Any:
         """The same metadata over the same storage without being a view of it (what detach and .data give)."""
-        return TensorImpl.tensor_class(
+        return make_tensor(
             self._storage,
             self._shape,
             self._stride,
@@ -215,3 +200,46 @@ class TensorImpl:
     def is_inference(self) -> bool:
         """Whether it was made in inference mode: no version, no place in any graph."""
         return self._version_counter is None
+
+
+# The class of every tensor: the Python skin puts itself here (PyTorch: a TensorImpl's PyInterpreter).
+Tensor: type[TensorImpl] = TensorImpl
+
+
+def set_tensor_class(skin: type[TensorImpl]) -> None:
+    """From now on every tensor is a `skin`."""
+    global Tensor
+    Tensor = skin
+
+
+def make_tensor(
+    storage: Storage,
+    shape: Ints,
+    stride: Ints,
+    offset: int,
+    dtype: DType,
+    device: Device,
+    key_set: int,
+    version_counter: list[int] | None,
+    array: np.ndarray | None = None,
+) -> Any:
+    """A tensor of the skin's class, outside of any graph; every tensor comes from here."""
+    self = Tensor()
+    self._storage = storage
+    self._shape = shape
+    self._stride = stride
+    self._offset = offset
+    self._dtype = dtype
+    self._device = device
+    self._key_set = key_set
+    self._version_counter = version_counter
+    self._base = None
+    self._array = array
+    self._requires_grad = False
+    self._grad_fn = None
+    self._output_nr = 0
+    self._grad = None
+    self._grad_accumulator = None
+    self._attr_version = 0
+    self._meta = None
+    return self

@@ -25,7 +25,7 @@ class Holding:
 
     def __init__(self, storage: Storage, block: Block | None, when_gone: Callable[["Holding"], None]) -> None:
         self.reference = weakref.ref(storage, lambda _: when_gone(self))
-        self.nbytes = storage._nbytes
+        self.nbytes = storage.owner.nbytes
         self.block = block
         self.history: list[Access] = []
         # Accesses to the memory from before this storage had it.
@@ -50,14 +50,14 @@ def holding(storage: Storage, state: StreamState) -> Holding:
     """
     found = _holdings.get(id(storage))
     if found is not None and found.reference() is storage:
-        if found.nbytes == storage._nbytes:
+        if found.nbytes == storage.owner.nbytes:
             return found
         # resize_ has given it other bytes.
         del _holdings[id(storage)]
         _give_back(found)
     clear_away()
     key = id(storage)
-    block = _get_block(storage._nbytes, state) if storage._nbytes else None
+    block = _get_block(storage.owner.nbytes, state) if storage.owner.nbytes else None
     made = Holding(storage, block, lambda gone: _gone.append((key, gone)))
     if block is not None:
         made.old = [each.moved(-block.address) for each in block.past]

@@ -15,7 +15,7 @@ from ...c10.geometry import byte_strides, dense_strides
 from ...c10.inference_mode import blocks as inference_blocks
 from ...c10.pieces import cached
 from ...c10.storage import Storage
-from ...c10.tensor_impl import WRAPPED_NUMBER, TensorImpl
+from ...c10.tensor_impl import WRAPPED_NUMBER, TensorImpl, make_tensor
 from .. import copy as copies
 from .. import tensor_iterator
 from ..tensor_iterator import TensorIterator, TensorIteratorConfig
@@ -29,15 +29,11 @@ def adopt(
 ) -> Any:
     """A fresh tensor over an array in index order, for callers that know its layout already."""
     # TensorImpl.adopt without what is known here: a ufunc's result for such operands is contiguous.
-    storage = _new(Storage)
+    storage = Storage()
     storage.owner = array
-    storage._nbytes = array.nbytes
     if inference_blocks[0]:
         return TensorImpl.fresh(storage, shape, stride, dtype, device)
-    return TensorImpl.tensor_class(storage, shape, stride, 0, dtype, device, device.keys, [0], None, array)
-
-
-_new = Storage.__new__
+    return make_tensor(storage, shape, stride, 0, dtype, device, device.keys, [0], array)
 
 
 def fresh(
@@ -62,7 +58,7 @@ def fresh(
         array = np.broadcast_to(array, iterator.loop_shape[::-1])
     if not array.flags.c_contiguous:
         array = array.copy()
-    return TensorImpl.fresh(Storage(array), shape, stride, iterator.result_dtype, device)
+    return TensorImpl.fresh(Storage.over(array), shape, stride, iterator.result_dtype, device)
 
 
 def into(

@@ -125,10 +125,10 @@ def set_sizes_contiguous(self: TensorImpl, shape: Ints) -> None:
     stride = geometry.contiguous_strides(shape)
     needed = layout.storage_span(shape, stride, self._offset) * self._dtype.itemsize
     storage = self._storage
-    if needed > storage._nbytes:
+    if needed > storage.owner.nbytes:
         grown = np.empty(needed, np.uint8)
-        grown[: storage._nbytes] = storage.bytes()
-        storage.owner, storage._nbytes = grown, needed
+        grown[: storage.owner.nbytes] = storage.bytes()
+        storage.owner = grown
     self._shape, self._stride, self._array = shape, stride, None
 
 

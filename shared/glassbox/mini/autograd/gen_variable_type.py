@@ -26,10 +26,10 @@ _NAMESPACE: dict[str, Any] = {
     "NotImplementedNode": node.NotImplementedNode,
     "gradient_edge": node.gradient_edge,
     "edges_of_list": node.edges_of_list,
-    "set_history": node.set_history,
+    "next_sequence_nr": node.next_sequence_nr,
     "set_histories": node.set_histories,
     "any_requires_grad": node.any_requires_grad,
-    "SavedVariable": saved_variable.SavedVariable,
+    "save": saved_variable.save,
     "SavedList": saved_variable.SavedList,
     "check_inplace": view.check_inplace,
     "rebase_history": view.rebase_history,
@@ -169,7 +169,7 @@ def kernel_source(schema: FunctionSchema, name: str, info: DifferentiabilityInfo
         lines += [f"        {line}" for line in _history(schema, info)]
     for result_name, nr in _results(info).items() if info is not None else ():
         value = "result" if len(schema.returns) == 1 else f"result[{nr}]"
-        lines.append(f"        grad_fn.saved_{result_name} = SavedVariable({value}, {nr})")
+        lines.append(f"        grad_fn.saved_{result_name} = save({value}, {nr})")
     return "\n".join([*lines, "    return result"]) + "\n"
 
 
@@ -181,7 +181,11 @@ def _make_node(
             f"edges_of_list({a.name})" if a.type.is_list else f"(gradient_edge({a.name}),)" for a in differentiable
         )
         return [f"grad_fn = NotImplementedNode({schema.name!r})", f"grad_fn.next_edges = {edges}"]
-    lines = [f"grad_fn = {info.node}()"]
+    lines = [
+        f"grad_fn = {info.node}()",
+        "grad_fn.sequence_nr = next_sequence_nr()",
+        "grad_fn.hooks = grad_fn._metadata = None",
+    ]
     lists = [argument for argument in differentiable if argument.type.is_list]
     if lists:
         parts = []
@@ -216,14 +220,19 @@ def _value_to_save(schema: FunctionSchema, name: str) -> str:
     if _argument(schema, name).type.is_list:
         return f"SavedList({name})"
     # The op is about to overwrite self, but its formula needs self as it was.
-    return "SavedVariable(self.clone())" if name == "self" and schema.is_inplace else f"SavedVariable({name})"
+    return "save(self.clone())" if name == "self" and schema.is_inplace else f"save({name})"
 
 
 def _history(schema: FunctionSchema, info: DifferentiabilityInfo | None) -> list[str]:
     if schema.returns and schema.returns[0].type.is_list:
         return ["set_histories(result, grad_fn)"]
     if len(schema.returns) == 1:
-        return ["set_history(result, grad_fn)"]
+        return [
+            "if result._dtype.is_floating_point:",
+            "    result._grad_fn = grad_fn",
+            "    result._requires_grad = True",
+            "    grad_fn.input_metadata = ((result._shape, result._dtype, result._device),)",
+        ]
     outputs = info.output_differentiability if info is not None else None
     if outputs is not None:
         kept = ", ".join(f"result[{nr}]" if flag else "None" for nr, flag in enumerate(outputs))

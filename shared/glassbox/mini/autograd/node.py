@@ -41,11 +41,19 @@ class Node:
     # Of the forward op; a node with one output is handed its gradient bare.
     n_outputs = 1
 
-    def __init__(self) -> None:
+    # No __init__, which would cost as much as a small op: generated kernels set the slots, others call begin().
+    next_edges: Any
+    sequence_nr: int
+    input_metadata: Any
+    hooks: dict[str, Any] | None
+    _metadata: dict[str, Any] | None
+
+    def begin(self) -> None:
+        """Set what every node has; the edges are for the caller to give."""
         self.sequence_nr = next_sequence_nr()
-        self.input_metadata: Any = ()
-        self.hooks: dict[str, Any] | None = None
-        self._metadata: dict[str, Any] | None = None
+        self.input_metadata = ()
+        self.hooks = None
+        self._metadata = None
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
         raise NotImplementedError(f"{self.name()} has no apply")
@@ -174,7 +182,7 @@ class NotImplementedNode(Node):
     __slots__ = ("op_name",)
 
     def __init__(self, op_name: str) -> None:
-        super().__init__()
+        self.begin()
         self.op_name = op_name
 
     def name(self) -> str:
@@ -195,6 +203,11 @@ def gradient_edge(tensor: Any) -> Edge | None:
         return node, tensor._output_nr
     if not tensor._requires_grad:
         return None
+    weak = tensor._grad_accumulator
+    if weak is not None:
+        node = weak()
+        if node is not None:
+            return node, 0
     return accumulator(tensor), 0
 
 

@@ -28,24 +28,12 @@ class SavedVariable:
 
     __slots__ = ("tensor", "version", "output_nr", "hooks", "packed")
 
-    def __init__(self, tensor: Any, output_nr: int = -1) -> None:
-        """output_nr: which output of the saving node it is; -1 for an input."""
-        counter = tensor._version_counter
-        if counter is None:
-            raise RuntimeError(
-                "Inference tensors cannot be saved for backward. To work around you can make a clone to get a normal "
-                "tensor and use it in autograd."
-            )
-        self.output_nr = output_nr
-        self.hooks: Hooks | None = None
-        if output_nr >= 0 and tensor._grad_fn is not None:
-            tensor = tensor.detach()
-        self.tensor = tensor
-        self.version = counter[0]
-        if hook_blocks[0]:
-            stack = _default_hooks.get()
-            if stack:
-                self.register_hooks(*stack[-1])
+    # Made by save, without a constructor call.
+    tensor: Any
+    version: int
+    output_nr: int
+    hooks: Hooks | None
+    packed: Any
 
     def register_hooks(self, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
         """Keep pack(tensor) instead of the tensor; unpack(packed) gives it back in the backward pass."""
@@ -144,6 +132,26 @@ class _Packed:
 _PACKED = _Packed()
 
 
+def save(tensor: Any, output_nr: int = -1) -> SavedVariable:
+    """A SavedVariable of the tensor; output_nr says which output of the saving node it is, -1 that it is an input."""
+    counter = tensor._version_counter
+    if counter is None:
+        raise RuntimeError(
+            "Inference tensors cannot be saved for backward. To work around you can make a clone to get a normal "
+            "tensor and use it in autograd."
+        )
+    saved = SavedVariable()
+    saved.tensor = tensor if output_nr < 0 or tensor._grad_fn is None else tensor.detach()
+    saved.version = counter[0]
+    saved.output_nr = output_nr
+    saved.hooks = None
+    if hook_blocks[0]:
+        stack = _default_hooks.get()
+        if stack:
+            saved.register_hooks(*stack[-1])
+    return saved
+
+
 class SavedList:
     """Several saved tensors of one argument."""
 
@@ -151,7 +159,7 @@ class SavedList:
 
     def __init__(self, tensors: Any) -> None:
         self.items: list[SavedVariable | None] | None = [
-            None if tensor is None else SavedVariable(tensor) for tensor in tensors
+            None if tensor is None else save(tensor) for tensor in tensors
         ]
 
     def unpack(self, node: Any = None) -> list[Any]:

@@ -7,7 +7,7 @@ its grad_fn anew when it is asked for it (node.refresh_view).
 
 from typing import Any
 
-from .node import Edge, Node, gradient_edge, requires_grad, set_history
+from .node import Node, gradient_edge, requires_grad, set_history
 
 # How a view came about, where that forbids writing into it (PyTorch: CreationMeta).
 NO_GRAD_MODE = "NO_GRAD_MODE"
@@ -61,6 +61,7 @@ def as_strided_node(view: Any) -> AsStridedBackward0:
     """The node of `view` as a strided view of its base."""
     base = view._base
     node = AsStridedBackward0()
+    node.begin()
     node.next_edges = (gradient_edge(base),)
     node.base_shape, node.base_stride, node.base_offset = base._shape, base._stride, base._offset
     node.shape, node.stride, node.offset = view._shape, view._stride, view._offset
@@ -73,12 +74,12 @@ class CopySlices(Node):
     __slots__ = ("base_layout", "view_layout", "fn")
 
     def __init__(self, base: Any, view: Any, fn: Node) -> None:
-        super().__init__()
+        self.begin()
         self.base_layout = (base._shape, base._stride, base._offset)
         self.view_layout = (view._shape, view._stride, view._offset)
         self.fn: Node | None = fn
         # The view itself now hangs on the base, so the op's own edges are this node's, with the base's in front.
-        self.next_edges: tuple[Edge | None, ...] = (gradient_edge(base), *fn.next_edges[1:])
+        self.next_edges = (gradient_edge(base), *fn.next_edges[1:])
         self.input_metadata = ((base._shape, base._dtype, base._device),)
 
     def apply(self, grad: Any) -> tuple[Any, ...]:  # type: ignore[override]

@@ -126,13 +126,15 @@ class AccumulateGrad(Node):
 
     __slots__ = ("variable",)
 
-    def __init__(self, variable: TensorImpl) -> None:
-        self.variable = variable
-        self.next_edges = ()
-        self.sequence_nr = LEAF_FIRST
-        self.input_metadata = ((variable._shape, variable._dtype, variable._device),)
-        self.hooks = None
-        self._metadata = None
+    variable: Any
+    # Of the class, since they are the same for all: a leaf's node is made anew whenever no graph holds one.
+    next_edges = ()
+    sequence_nr = LEAF_FIRST
+
+    @property
+    def input_metadata(self) -> tuple[InputMetadata, ...]:  # type: ignore[override]
+        variable = self.variable
+        return ((variable._shape, variable._dtype, variable._device),)
 
     def apply(self, grad: Any) -> tuple[Any, ...]:  # type: ignore[override]
         variable = self.variable
@@ -204,24 +206,23 @@ def gradient_edge(tensor: Any) -> Edge | None:
     if not tensor._requires_grad:
         return None
     weak = tensor._grad_accumulator
-    if weak is not None:
-        node = weak()
-        if node is not None:
-            return node, 0
-    return accumulator(tensor), 0
+    node = weak() if weak is not None else None
+    if node is None:
+        node = AccumulateGrad()
+        node.variable = tensor
+        node.hooks = node._metadata = None
+        tensor._grad_accumulator = weakref.ref(node)
+        if tensor._meta is not None:
+            tensor._meta.attach(node)
+    return node, 0
 
 
 def accumulator(leaf: Any) -> AccumulateGrad:
     """The leaf's AccumulateGrad: one and the same while any graph holds it."""
-    weak = leaf._grad_accumulator
-    node = weak() if weak is not None else None
-    if node is None:
-        node = AccumulateGrad(leaf)
-        leaf._grad_accumulator = weakref.ref(node)
-        meta = leaf._meta
-        if meta is not None:
-            meta.attach(node)
-    return node
+    edge = gradient_edge(leaf)
+    if edge is None or not isinstance(edge[0], AccumulateGrad):
+        raise RuntimeError("only a leaf that requires grad has an AccumulateGrad")
+    return edge[0]
 
 
 def edges_of_list(tensors: Any) -> tuple[Edge | None, ...]:

@@ -30,20 +30,23 @@ Meta = tuple[Ints, Ints, DType, bool]
 class TensorIteratorConfig:
     """What an op asks of its iterator; the fields are PyTorch's.
 
-    static_dtype: the dtype of a fresh result, where it is not the common one. scalars_have_layout: whether a
-    wrapped number is an operand like any other; for an op whose schema says Scalar it has a say in the dtype
-    only, in which it must fit.
+    static_dtype: the dtype of a fresh result, where it is not the common one.
+    check_all_same_dtype: a given output must have exactly the common dtype.
+    scalars_have_layout: whether a wrapped number is an operand like any other; for an op whose schema says
+    Scalar it has a say in the dtype only, in which it must fit.
     """
 
     promote_inputs_to_common_dtype: bool = True
     promote_integer_inputs_to_float: bool = False
     enforce_safe_casting_to_output: bool = True
     static_dtype: DType | None = None
+    check_all_same_dtype: bool = False
     scalars_have_layout: bool = True
 
 
-BINARY_OP = UNARY_OP = TensorIteratorConfig()
-SCALAR_OP = TensorIteratorConfig(scalars_have_layout=False)
+BINARY_OP = TensorIteratorConfig()
+UNARY_OP = TensorIteratorConfig(check_all_same_dtype=True)
+SCALAR_OP = TensorIteratorConfig(check_all_same_dtype=True, scalars_have_layout=False)
 BINARY_FLOAT_OP = UNARY_FLOAT_OP = TensorIteratorConfig(promote_integer_inputs_to_float=True)
 COMPARISON_OP = TensorIteratorConfig(enforce_safe_casting_to_output=False, static_dtype=bool_)
 
@@ -168,6 +171,10 @@ class TensorIterator:
             raise RuntimeError(
                 f"result type {scalar_type(self.common_dtype)} can't be cast to the desired output type "
                 f"{scalar_type(self.output.dtype)}"
+            )
+        if config.check_all_same_dtype and self.output.dtype is not self.common_dtype:
+            raise RuntimeError(
+                f"Found dtype {scalar_type(self.output.dtype)} but expected {scalar_type(self.common_dtype)}"
             )
         self.result_dtype = self.output.dtype
 

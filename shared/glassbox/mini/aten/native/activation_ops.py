@@ -10,10 +10,10 @@ import numpy as np
 
 from ...c10.tensor_impl import TensorImpl
 from .erf import erf
-from .pointwise import FLOATS, NUMBERS, binary, pointwise, unary
+from .pointwise import FLOATS, NUMBERS, Pointwise, binary, pointwise, unary
 
 
-def _threshold_backward(grad: np.ndarray, x: np.ndarray, threshold: Any) -> np.ndarray:
+def _threshold_backward(x: np.ndarray, grad: np.ndarray, threshold: Any) -> np.ndarray:
     passes = np.logical_not(np.less_equal(x, threshold))
     if grad.dtype.kind != "f":
         return np.multiply(grad, passes)
@@ -66,10 +66,20 @@ def _leaky_relu(x: np.ndarray, slope: Any) -> np.ndarray:
     return np.where(np.greater(x, 0), x, np.multiply(x, slope))
 
 
-def _leaky_relu_backward(grad: np.ndarray, x: np.ndarray, slope: Any, self_is_result: bool) -> np.ndarray:
+def _leaky_relu_backward(x: np.ndarray, grad: np.ndarray, slope: Any, self_is_result: bool) -> np.ndarray:
     if self_is_result and slope < 0:
         raise RuntimeError("In-place leakyReLu backward calculation has no answer for a negative slope")
     return np.where(np.greater(x, 0), grad, np.multiply(grad, slope))
+
+
+def _self_first(kernel: Pointwise) -> Pointwise:
+    """The kernel with its first two operands exchanged, for ops that ask self before grad for its layout."""
+    return Pointwise(
+        kernel.name,
+        lambda ks, grad, self, *rest: kernel.functional(ks, self, grad, *rest),
+        lambda ks, grad, self, *rest: kernel.out(ks, self, grad, *rest, grad),
+        lambda ks, grad, self, *rest: kernel.out(ks, self, grad, *rest),
+    )
 
 
 silu = unary("silu", _silu, dtypes=FLOATS)
@@ -79,8 +89,8 @@ leaky_relu = unary("leaky_relu", _leaky_relu, dtypes=FLOATS)
 silu_backward = binary("silu_backward", _silu_backward, dtypes=FLOATS)
 gelu_backward = pointwise("gelu_backward", _gelu_backward, 2, dtypes=FLOATS, label="GeluBackwardKernelImpl")
 softplus_backward = pointwise("softplus_backward", _softplus_backward, 2, dtypes=FLOATS)
-leaky_relu_backward = pointwise("leaky_relu_backward", _leaky_relu_backward, 2, dtypes=FLOATS)
-threshold_backward = pointwise("threshold", _threshold_backward, 2, dtypes=NUMBERS)
+leaky_relu_backward = _self_first(pointwise("leaky_relu_backward", _leaky_relu_backward, 2, dtypes=FLOATS))
+threshold_backward = _self_first(pointwise("threshold", _threshold_backward, 2, dtypes=NUMBERS))
 tanh_backward = binary("tanh_backward", lambda grad, y: grad * (1 - y * y), dtypes=FLOATS)
 sigmoid_backward = binary("sigmoid_backward", lambda grad, y: grad * ((1 - y) * y), dtypes=FLOATS)
 

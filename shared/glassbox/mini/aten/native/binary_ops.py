@@ -200,7 +200,7 @@ def _pow_scalar(ks: int, self: Any, exponent: TensorImpl) -> Any:
     if result._stride == geometry.contiguous_strides(result._shape):
         return result
     # PyTorch gives this one result contiguous strides whatever the exponent's are.
-    return result.of_values(result.strided_array(), result._dtype, result._device)
+    return result.of_values(result.values(), result._dtype, result._device)
 
 
 def _pow_scalar_out(ks: int, self: Any, exponent: TensorImpl, out: TensorImpl) -> Any:

@@ -8,11 +8,12 @@ import numpy as np
 
 from ...c10 import promotion
 from ...c10.dtype import bool_, uint8
+from ...c10.dtype import dtype as DType  # noqa: N812
 from ...c10.geometry import dense_strides
-from ...c10.tensor_impl import WRAPPED_NUMBER, TensorImpl
+from ...c10.tensor_impl import TensorImpl
 from .. import copy as copies
 from .. import tensor_iterator
-from ..tensor_iterator import COMPARISON_OP, SCALAR_OP, TensorIteratorConfig
+from ..tensor_iterator import BINARY_OP, COMPARISON_OP, SCALAR_OP, TensorIteratorConfig
 from . import unary_ops
 from .loops import fresh, into, wrapped_number
 from .pointwise import (
@@ -23,9 +24,8 @@ from .pointwise import (
     comparison,
     pointwise,
     unary,
-    with_number,
 )
-from .resize import not_implemented, scalar_type
+from .resize import scalar_type
 
 eq, eq_scalar = comparison("eq", np.equal)
 ne, ne_scalar = comparison("ne", np.not_equal)
@@ -54,27 +54,32 @@ def isinf(ks: int, self: TensorImpl) -> Any:
 # clamp: the bound comes first in np.maximum, which returns its second argument where both are zeros
 
 
-def _check_bound(self: TensorImpl, bound: TensorImpl) -> None:
-    # With a tensor as its bound the op is maximum or minimum, which take bools.
-    if self._dtype is bool_ and bound._dtype is bool_ and bound._meta is WRAPPED_NUMBER:
-        raise not_implemented("clamp_scalar_cpu", bool_)
+def _bounds(config: TensorIteratorConfig, label: str, one_sided: frozenset[DType]) -> tuple[Pointwise, ...]:
+    return (
+        pointwise("clamp_min", lambda x, low: np.maximum(low, x), 2, config, dtypes=one_sided, label=label),
+        pointwise("clamp_max", lambda x, high: np.minimum(high, x), 2, config, dtypes=one_sided, label=label),
+        pointwise("clamp", _between, 3, config, dtypes=NUMBERS, label=label),
+    )
 
 
-_at_least = pointwise("clamp_min", lambda x, low: np.maximum(low, x), 2, SCALAR_OP, check=_check_bound)
-_at_most = pointwise("clamp_max", lambda x, high: np.minimum(high, x), 2, SCALAR_OP, check=_check_bound)
-_between = pointwise(
-    "clamp", lambda x, low, high: np.minimum(high, np.maximum(low, x)), 3, SCALAR_OP, dtypes=NUMBERS
-)
+def _between(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    return np.minimum(high, np.maximum(low, x))
+
+
+_BY_NUMBERS = _bounds(SCALAR_OP, "clamp_scalar_cpu", NUMBERS)
+_BY_TENSORS = _bounds(BINARY_OP, "clamp_cpu", EVERY)
 
 
 def _clamp(self: TensorImpl, low: Any, high: Any) -> tuple[Pointwise, tuple[TensorImpl, ...]]:
     if low is None and high is None:
         raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None")
+    by_tensors = isinstance(low, TensorImpl) or isinstance(high, TensorImpl)
+    at_least, at_most, between = _BY_TENSORS if by_tensors else _BY_NUMBERS
     if high is None:
-        return _at_least, (self, wrapped_number(low, self))
+        return at_least, (self, wrapped_number(low, self))
     if low is None:
-        return _at_most, (self, wrapped_number(high, self))
-    return _between, (self, wrapped_number(low, self), wrapped_number(high, self))
+        return at_most, (self, wrapped_number(high, self))
+    return between, (self, wrapped_number(low, self), wrapped_number(high, self))
 
 
 def _clamp_functional(ks: int, self: TensorImpl, low: Any, high: Any) -> Any:
@@ -82,19 +87,27 @@ def _clamp_functional(ks: int, self: TensorImpl, low: Any, high: Any) -> Any:
     return kernel.functional(ks, *operands)
 
 
-def _clamp_inplace(ks: int, self: TensorImpl, low: Any, high: Any) -> Any:
-    return _clamp_out(ks, self, low, high, self)
-
-
 def _clamp_out(ks: int, self: TensorImpl, low: Any, high: Any, out: TensorImpl) -> Any:
     kernel, operands = _clamp(self, low, high)
     return kernel.out(ks, *operands, out)
 
 
-# Bounds may be numbers or tensors: a number becomes a tensor that counts as a number.
-clamp = Pointwise("clamp", _clamp_functional, _clamp_inplace, _clamp_out)
-clamp_min = with_number("clamp_min", _at_least)
-clamp_max = with_number("clamp_max", _at_most)
+# Bounds may be numbers or tensors.
+clamp = Pointwise(
+    "clamp", _clamp_functional, lambda ks, self, low, high: _clamp_out(ks, self, low, high, self), _clamp_out
+)
+clamp_min = Pointwise(
+    "clamp_min",
+    lambda ks, self, low: _clamp_functional(ks, self, low, None),
+    lambda ks, self, low: _clamp_out(ks, self, low, None, self),
+    lambda ks, self, low, out: _clamp_out(ks, self, low, None, out),
+)
+clamp_max = Pointwise(
+    "clamp_max",
+    lambda ks, self, high: _clamp_functional(ks, self, None, high),
+    lambda ks, self, high: _clamp_out(ks, self, None, high, self),
+    lambda ks, self, high, out: _clamp_out(ks, self, None, high, out),
+)
 
 
 # where

@@ -88,7 +88,7 @@ def into(
         and isinstance(function, np.ufunc)
         and not config.static_dtype
     ):
-        function(*arrays, *numbers, target)
+        function(*arrays, *numbers, out=target)
     else:
         target[...] = to_storage(function(*arrays, *numbers), iterator.common_dtype, out._dtype)
     return out

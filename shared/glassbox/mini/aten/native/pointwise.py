@@ -134,7 +134,7 @@ def binary(
             and alpha is not True
         ):
             array = self.strided_array()
-            function(array, other.strided_array(), array)
+            function(array, other.strided_array(), out=array)
             return self
         return out(ks, self, other, alpha, self)
 
@@ -209,11 +209,26 @@ def pointwise(
     label: str = "",
     check: Callable[..., None] | None = None,
 ) -> Pointwise:
-    """The kernel of an op of any number of tensors and then numbers, in three forms; no fast path."""
+    """The kernel of an op of any number of tensors and then numbers, in three forms."""
     label = label or f"{name}_cpu"
+    fast = (EVERY if check is None and config is BINARY_OP else frozenset()) & dtypes - {bfloat16}
 
     def functional(ks: int, *args: Any) -> Any:
         operands = args[:tensors]
+        first = operands[0]
+        shape, stride, dtype, device = first._shape, first._stride, first._dtype, first._device
+        if shape and dtype in fast and stride == canonical[shape]:
+            for each in operands:
+                if (
+                    each._shape != shape
+                    or each._dtype is not dtype
+                    or each._stride != stride
+                    or each._device is not device
+                ):
+                    break
+            else:
+                array = function(*[each.strided_array() for each in operands], *args[tensors:])
+                return adopt(array, shape, stride, dtype, device)
         if check:
             check(*operands)
         iterator = tensor_iterator.build(config, tuple(map(tensor_iterator.meta, operands)))

@@ -1,6 +1,5 @@
 """Facts about launching: copies, reading, what an op reads and writes, and errors that come late."""
 
-import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +18,7 @@ def fresh_device() -> Iterator[None]:
     before, check = sim.cost_model(), sim.race_check()
     sim.set_cost_model(sim.CostModel(malloc_us=0))
     sim.set_race_check("raise")
-    gc.collect()
+
     sim.reset()
     yield
     sim.set_cost_model(before)

@@ -1,6 +1,5 @@
 """Facts about races: what the check finds is what nothing orders, neither more nor less."""
 
-import gc
 import warnings
 from collections.abc import Iterator
 
@@ -13,6 +12,7 @@ from glassbox import mini
 from glassbox.mini import sim
 from glassbox.mini.c10.device import device
 from glassbox.mini.c10.tensor_impl import TensorImpl
+from glassbox.mini.sim import memory
 
 READ = sim.launch("sum", lambda ks, t: TensorImpl.of_values(t.values().sum(), t._dtype, t._device))
 WRITE = sim.launch("fill_.Scalar", lambda ks, t, value: t.fill_(value))
@@ -23,9 +23,17 @@ EMPTY = sim.launch("empty.memory_format", lambda ks, n: on_sim(n))
 def fresh_device() -> Iterator[None]:
     check = sim.race_check()
     sim.set_race_check("raise")
-    sim.reset()
+    forget_tensors()
     yield
     sim.set_race_check(check)
+    sim.reset()
+
+
+def forget_tensors() -> None:
+    """Let tensors that earlier tests have left not give their memory to those of the next."""
+    for place in memory._holdings.values():
+        memory._give_back(place)
+    memory._holdings.clear()
     sim.reset()
 
 
@@ -103,6 +111,22 @@ def test_reads_do_not_race_and_reading_back_is_a_read() -> None:
         sim.read_back(y)
 
 
+def test_a_write_is_remembered_beyond_later_reads() -> None:
+    x, side = on_sim(8), sim.Stream()
+    WRITE(0, x, 1)
+    READ(0, x)
+    with pytest.raises(sim.RaceError, match="reads what fill_.Scalar on stream 0 writes"):
+        in_stream(side, READ, x)
+
+
+def test_halves_do_not_race() -> None:
+    x, side = on_sim(4, 6), sim.Stream()
+    WRITE(0, x.alias((2, 6), (6, 1), 0), 1)
+    in_stream(side, WRITE, x.alias((2, 6), (6, 1), 12), 2)
+    with pytest.raises(sim.RaceError):
+        in_stream(side, WRITE, x.alias((1, 6), (6, 1), 6), 2)
+
+
 def test_parts_that_share_no_byte_do_not_race() -> None:
     x, side = on_sim(4, 6), sim.Stream()
     left, right, odd = x.alias((4, 3), (6, 1), 0), x.alias((4, 3), (6, 1), 3), x.alias((4, 3), (6, 2), 1)
@@ -172,9 +196,38 @@ def test_memory_fresh_from_a_stream_is_not_yet_anothers() -> None:
         in_stream(side, WRITE, y, 2)
 
 
+def test_joined_memory_remembers_its_latest_use() -> None:
+    side, first, second = sim.Stream(), EMPTY(0, 128), EMPTY(0, 128)
+    WRITE(0, first, 1)
+    side.wait_stream(sim.current_stream())
+    WRITE(0, second, 1)
+    del first
+    sim.memory_allocated()
+    del second
+    both = EMPTY(0, 256)
+    with pytest.raises(sim.RaceError, match="freed and given to another tensor"):
+        in_stream(side, WRITE, both, 2)
+
+
+def test_split_memory_remembers_its_use_in_both_parts() -> None:
+    side, whole = sim.Stream(), EMPTY(0, 256)
+    WRITE(0, whole, 1)
+    del whole
+    for part in [EMPTY(0, 128), EMPTY(0, 128)]:
+        with pytest.raises(sim.RaceError, match="freed and given to another tensor"):
+            in_stream(side, WRITE, part, 2)
+
+
 STREAMS, TENSORS, EVENTS = 3, 2, 3
 # Views of a 3 x 4 storage: (shape, stride, offset).
-VIEWS = [((3, 4), (4, 1), 0), ((3, 2), (4, 1), 0), ((3, 2), (4, 1), 2), ((2, 4), (4, 1), 4), ((3,), (5,), 0)]
+VIEWS = [
+    ((3, 4), (4, 1), 0),
+    ((3, 2), (4, 1), 0),
+    ((3, 2), (4, 1), 2),
+    ((2, 4), (4, 1), 4),
+    ((1, 4), (4, 1), 0),
+    ((3,), (5,), 0),
+]
 STREAM, EVENT = st.integers(0, STREAMS - 1), st.integers(0, EVENTS - 1)
 STEP = st.one_of(
     st.tuples(
@@ -219,10 +272,8 @@ def racing_pairs(program: list[tuple]) -> set[tuple[int, int]]:
 
 @given(st.lists(STEP, max_size=25))
 def test_the_check_finds_what_the_definition_says(program: list[tuple]) -> None:
-    sim.set_race_check("off")
-    sim.reset()
-    gc.collect()
     sim.set_race_check("warn")
+    forget_tensors()
     streams = [sim.Stream() for _ in range(STREAMS)]
     tensors = [on_sim(3, 4) for _ in range(TENSORS)]
     events = [sim.Event() for _ in range(EVENTS)]

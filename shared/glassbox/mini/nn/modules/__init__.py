@@ -1,0 +1,1 @@
+"""modules: the layers (PyTorch: torch/nn/modules)."""

@@ -21,7 +21,14 @@ EMPTY = sim.launch(
     "empty.memory_format",
     lambda ks, nbytes: TensorImpl.adopt(np.empty(nbytes, np.uint8), mini.uint8, device("sim")),
 )
-FILL = sim.launch("fill_.Scalar", lambda ks, t, value: t.fill_(value))
+
+
+def fill_(ks: int, t: TensorImpl, value: float) -> TensorImpl:
+    t.strided_array()[...] = value
+    return t
+
+
+FILL = sim.launch("fill_.Scalar", fill_)
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,15 @@ from glassbox.mini.c10.tensor_impl import TensorImpl
 from glassbox.mini.sim import memory
 
 READ = sim.launch("sum", lambda ks, t: TensorImpl.of_values(t.values().sum(), t._dtype, t._device))
-WRITE = sim.launch("fill_.Scalar", lambda ks, t, value: t.fill_(value))
 EMPTY = sim.launch("empty.memory_format", lambda ks, n: on_sim(n))
+
+
+def fill_(ks: int, t: TensorImpl, value: float) -> TensorImpl:
+    t.strided_array()[...] = value
+    return t
+
+
+WRITE = sim.launch("fill_.Scalar", fill_)
 
 
 @pytest.fixture(autouse=True)

@@ -60,7 +60,7 @@ def test_a_launch_returns_before_its_kernel_starts() -> None:
     y = add(x, x)
     assert sim.now() == 4
     assert bars() == [("cpu", "add.Tensor", 0, 4), ("stream 0", "add.Tensor", 5, 7)]
-    assert y._device == device("sim") and y.tolist() == [0, 0, 0, 0]
+    assert y._device == device("sim") and y.values().tolist() == [0, 0, 0, 0]
 
 
 def test_small_kernels_leave_the_device_idle_and_large_ones_let_the_host_run_ahead() -> None:

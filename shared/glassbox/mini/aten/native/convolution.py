@@ -127,12 +127,6 @@ def _check(
         raise NotImplementedError(
             f"convolutions here have one or two dimensions; the weight is {list(kernel)}"
         )
-    if input._dtype is not weight._dtype:
-        raise RuntimeError(
-            f"expected scalar type {scalar_type(input._dtype)} but found {scalar_type(weight._dtype)}"
-        )
-    if input._dtype is bool_:
-        raise not_implemented("slow_conv2d_cpu", bool_)
     if any(p < 0 for p in padding):
         raise RuntimeError("negative padding is not supported")
     if any(s <= 0 for s in stride):
@@ -165,6 +159,15 @@ def _check(
         raise RuntimeError(
             f"Given weight of size {list(kernel)}, expected bias to be 1-dimensional with {kernel[0]} elements, "
             f"but got bias of size {list(bias._shape)} instead"
+        )
+
+
+def _check_dtypes(input: TensorImpl, weight: TensorImpl) -> None:
+    if input._dtype is bool_:
+        raise not_implemented("slow_conv2d_cpu", bool_)
+    if input._dtype is not weight._dtype:
+        raise RuntimeError(
+            f"expected scalar type {scalar_type(input._dtype)} but found {scalar_type(weight._dtype)}"
         )
 
 
@@ -203,6 +206,7 @@ def convolution(
     """
     _check(input, weight, bias, stride, padding, dilation, transposed, groups)
     plan = _Plan(input, weight, stride, padding, dilation, groups)
+    _check_dtypes(input, weight)
     array = _images(input)
     out_channels = weight._shape[0]
     kernel = weight.values().reshape(groups, out_channels // groups, -1)
@@ -232,6 +236,7 @@ def convolution_backward(
     """The gradients of input, weight and bias; None where output_mask says that nobody asks."""
     _check(input, weight, None, stride, padding, dilation, transposed, groups)
     plan = _Plan(input, weight, stride, padding, dilation, groups)
+    _check_dtypes(input, weight)
     array, grad = _images(input), _images(grad_output)
     count, channels, out_channels = array.shape[0], array.shape[1], weight._shape[0]
     by_group = grad.reshape(count, groups, out_channels // groups, -1)

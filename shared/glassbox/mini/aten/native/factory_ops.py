@@ -138,9 +138,12 @@ def arange_start_step(
     """
     whole = not any(isinstance(n, float) for n in (start, end, step))
     dtype = dtype or (int64 if whole else float32)
-    count = _count(start, end, step)
     if dtype is bool_:
         raise not_implemented("arange_cpu", bool_)
+    count = _count(start, end, step)
+    if not dtype.is_floating_point:
+        # Only the number of elements looks at fractions.
+        start, step = int(start), int(step)
     source = float64 if dtype.is_floating_point else int64
     try:
         values = (start + np.arange(count) * step).astype(source.numpy)
@@ -169,8 +172,10 @@ def linspace(
     dtype = dtype or float32
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    if dtype is bool_:
+    if dtype is bool_ and steps > 1:
         raise not_implemented("linspace_cpu", bool_)
+    if not dtype.is_floating_point:
+        start, end = int(start), int(end)
     wide = float64.numpy if not dtype.is_floating_point or dtype is float64 else float32.numpy
     first, last = wide.type(start), wide.type(end)
     step = (last - first) / wide.type(max(steps - 1, 1))

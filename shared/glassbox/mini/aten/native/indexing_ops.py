@@ -10,7 +10,7 @@ from ...c10 import geometry, layout
 from ...c10.dtype import bfloat16, bool_, int32, int64, uint8
 from ...c10.dtype import dtype as DType  # noqa: N812
 from ...c10.tensor_impl import TensorImpl
-from .. import tensor_iterator
+from .. import loop_layout
 from .resize import forms, scalar_type, with_strides
 from .resize import write_out as _write_out
 from .structured import Structured
@@ -92,6 +92,8 @@ def _index_add_into(
         )
     given = source._shape[axis] if source._shape else 1
     if rows.size != given:
+        if not self._shape:
+            raise IndexError(f"a 0-dim tensor takes one index, got {rows.size}")
         raise RuntimeError(
             f"index_add_(): Number of indices ({rows.size}) should be equal to source.size(dim): ({given}), "
             f"for dim: {axis}"
@@ -101,7 +103,7 @@ def _index_add_into(
             "source tensor shape must match self tensor shape, excluding the specified dimension. "
             f"Got self.shape = {list(self._shape)} source.shape = {list(source._shape)}"
         )
-    _check_range(rows, self._shape[axis] if self._shape else 1, axis, RuntimeError)
+    _check_range(rows, self._shape[axis] if self._shape else 1, axis, RuntimeError if self._shape else IndexError)
     values = source.strided_array()
     if alpha != 1:
         number = alpha if self._dtype.is_floating_point else int(alpha)
@@ -282,7 +284,7 @@ def _index_strides(self: TensorImpl, places: tuple[Any, ...], shape: tuple[int, 
         moved = np.broadcast_to(places[dim], shared)
         steps = (0 if n == 1 else step for n, step in zip(moved.shape, moved.strides, strict=True))
         operands.append((*(0 for _ in range(before)), *steps, *(0 for _ in range(after))))
-    return tensor_iterator.output_strides(shape, tuple(operands))
+    return loop_layout.output_strides(shape, tuple(operands))
 
 
 def _index(ks: int, self: TensorImpl, indices: Indices) -> Any:

@@ -1,4 +1,4 @@
-"""Joining and rearranging: cat, stack, repeat, flip, roll, padding (PyTorch: ATen/native/TensorShape.cpp, PadNd.cpp)."""
+"""Joining and rearranging: cat to padding (PyTorch: ATen/native/TensorShape.cpp, PadNd.cpp)."""
 
 from typing import Any
 
@@ -11,7 +11,6 @@ from ...c10.dtype import dtype as DType  # noqa: N812
 from ...c10.tensor_impl import TensorImpl
 from .resize import (
     channels_last_strides,
-    forms,
     is_channels_last,
     scalar_type,
     suggested_strides,
@@ -161,6 +160,8 @@ def roll(ks: int, self: TensorImpl, shifts: Ints, dims: Ints) -> Any:
         if len(shifts) != 1:
             raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:0")
         return TensorImpl.adopt(np.roll(self.strided_array(), shifts[0]), self._dtype, self._device)
+    if 0 in self._shape:
+        return with_strides(self.strided_array(), geometry.dense_strides(self._shape, self._stride), self)
     for dim in dims:
         if not self._shape:
             raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
@@ -186,18 +187,20 @@ def constant_pad_nd(ks: int, self: TensorImpl, pad: Ints, value: bool | int | fl
         dim, before, after = ndim - 1 - i, pad[2 * i], pad[2 * i + 1]
         size = self._shape[dim]
         shape[dim] = size + before + after
-        if shape[dim] < 0:
+        if size + min(before, 0) + min(after, 0) < 0:
             raise RuntimeError(
-                f"The input size {size}, plus negative padding {before} and {after} resulted in a negative output "
-                f"size, which is invalid. Check dimension {dim} of your input."
+                f"The input size {size}, plus negative padding {before} and {after} resulted in a negative "
+                f"output size, which is invalid. Check dimension {dim} of your input."
             )
         source[dim] = slice(max(-before, 0), max(size - max(-after, 0), 0))
         target[dim] = slice(max(before, 0), max(shape[dim] - max(after, 0), 0))
+    picked = self.strided_array()[tuple(source)]
+    if all(n <= 0 for n in pad):
+        return with_strides(picked.copy(), geometry.dense_strides(picked.shape, self._stride), self)
     filler = np.asarray(dtypes.to_element(value, self._dtype))
     if self._dtype is bfloat16:
         filler = dtypes.float32_to_bfloat16(filler)
     padded = np.full(shape, filler, self._dtype.numpy)
-    picked = self.strided_array()[tuple(source)]
     if picked.size:
         padded[tuple(target)] = picked
     return with_strides(padded, suggested_strides(tuple(shape), self), self)

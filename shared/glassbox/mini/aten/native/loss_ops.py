@@ -19,8 +19,6 @@ NONE, MEAN, SUM = 0, 1, 2
 
 
 def _check_nll(self: TensorImpl, target: TensorImpl, weight: TensorImpl | None, spatial: bool) -> None:
-    if not self._dtype.is_floating_point:
-        raise not_implemented("nll_loss_out_frame", self._dtype)
     shape, given = self._shape, target._shape
     if spatial:
         if len(given) != 3:
@@ -49,10 +47,12 @@ def _check_nll(self: TensorImpl, target: TensorImpl, weight: TensorImpl | None, 
                 f"weight tensor should be defined either for all {classes} classes or no classes "
                 f"but got weight tensor of shape: {list(weight._shape)}"
             )
-        if weight._dtype is not self._dtype:
+        if weight._dtype is not self._dtype and self._dtype.is_floating_point:
             raise RuntimeError(
                 f"expected scalar type {scalar_type(self._dtype)} but found {scalar_type(weight._dtype)}"
             )
+    if not self._dtype.is_floating_point:
+        raise not_implemented("nll_loss_out_frame", self._dtype)
 
 
 def _targets(
@@ -176,11 +176,10 @@ def mse_loss_backward(
     ks: int, grad_output: TensorImpl, self: TensorImpl, target: TensorImpl, reduction: int
 ) -> Any:
     """grad_output * 2 * (self - target), divided by the number of elements where the loss was their mean."""
-    dtype, difference, stride = _pair("mse_backward_cpu_out", self, target)
+    dtype, difference, _ = _pair("mse_backward_cpu_out", self, target)
     factor = 2.0 / difference.size if reduction == MEAN and difference.size else 2.0
     grad = difference.dtype.type(factor) * difference * grad_output.values()
-    fresh = TensorImpl.of_values(np.asarray(grad), dtype, self._device)
-    return with_strides(fresh.strided_array(), stride, fresh)
+    return TensorImpl.of_values(np.asarray(grad), dtype, self._device)
 
 
 mse_loss = forms("mse_loss", _mse)

@@ -1,7 +1,7 @@
 """Matrix products (PyTorch: ATen/native/LinearAlgebra.cpp, Blas.cpp).
 
-BLAS reads a transposed view as it lies, so nothing is copied for it. bfloat16 is multiplied and summed in float32
-and rounded once. Results are contiguous.
+BLAS reads a transposed view as it lies, so nothing is copied for it. bfloat16 is multiplied and summed in
+float32 and rounded once. Results are contiguous.
 """
 
 from typing import Any
@@ -16,13 +16,16 @@ from .resize import forms, not_implemented, scalar_type
 Number = bool | int | float
 
 
-def _product(self: TensorImpl, left: TensorImpl, right: TensorImpl) -> Any:
-    """left @ right as a fresh tensor of their dtype, on the device of `self`."""
+def _product(name: str, left: TensorImpl, right: TensorImpl) -> Any:
+    """left @ right as a fresh tensor; NotImplementedError for bools, unless there is nothing to compute."""
     dtype = left._dtype
     if dtype is float32 or dtype is float64:
         product = np.matmul(left.strided_array(), right.strided_array())
-        return TensorImpl.adopt(np.asarray(product), dtype, self._device)
-    return TensorImpl.of_values(np.matmul(left.values(), right.values()), dtype, self._device)
+        return TensorImpl.adopt(np.asarray(product), dtype, left._device)
+    product = np.asarray(np.matmul(left.values(), right.values()))
+    if dtype is bool_ and product.size and left._shape[-1]:
+        raise not_implemented(name, bool_)
+    return TensorImpl.of_values(product, dtype, left._device)
 
 
 def _check_mm(self: TensorImpl, mat2: TensorImpl) -> None:
@@ -39,17 +42,13 @@ def _check_mm(self: TensorImpl, mat2: TensorImpl) -> None:
         raise RuntimeError(
             f"expected m1 and m2 to have the same dtype, but got: {self._dtype.name} != {mat2._dtype.name}"
         )
-    if self._dtype is bool_:
-        raise not_implemented("addmm_impl_cpu_", bool_)
 
 
 def _mm(ks: int, self: TensorImpl, mat2: TensorImpl) -> Any:
     shape, other = self._shape, mat2._shape
     if len(shape) != 2 or len(other) != 2 or shape[1] != other[0] or self._dtype is not mat2._dtype:
         _check_mm(self, mat2)
-    if self._dtype is bool_:
-        raise not_implemented("addmm_impl_cpu_", bool_)
-    return _product(self, self, mat2)
+    return _product("addmm_impl_cpu_", self, mat2)
 
 
 def _check_bmm(batch1: TensorImpl, batch2: TensorImpl) -> None:
@@ -63,16 +62,16 @@ def _check_bmm(batch1: TensorImpl, batch2: TensorImpl) -> None:
             f"but got: [{batch2._shape[0]}, {batch2._shape[1]}]."
         )
     if batch1._dtype is not batch2._dtype:
+        if batch1._dtype is bool_:
+            raise not_implemented("bmm", bool_)
         raise RuntimeError(
             f"expected scalar type {scalar_type(batch1._dtype)} but found {scalar_type(batch2._dtype)}"
         )
-    if batch1._dtype is bool_:
-        raise not_implemented("bmm", bool_)
 
 
 def _bmm(ks: int, self: TensorImpl, mat2: TensorImpl) -> Any:
     _check_bmm(self, mat2)
-    return _product(self, self, mat2)
+    return _product("bmm", self, mat2)
 
 
 def mv(ks: int, self: TensorImpl, vec: TensorImpl) -> Any:
@@ -89,9 +88,7 @@ def mv(ks: int, self: TensorImpl, vec: TensorImpl) -> Any:
             f"mv: matrix and vector must have the same dtype, but got {scalar_type(self._dtype)} "
             f"and {scalar_type(vec._dtype)}"
         )
-    if self._dtype is bool_:
-        raise not_implemented("addmv_impl_cpu", bool_)
-    return _product(self, self, vec)
+    return _product("addmv_impl_cpu", self, vec)
 
 
 def dot(ks: int, self: TensorImpl, tensor: TensorImpl) -> Any:
@@ -108,12 +105,12 @@ def dot(ks: int, self: TensorImpl, tensor: TensorImpl) -> Any:
     if self._shape != tensor._shape:
         (mine,), (theirs,) = self._shape, tensor._shape
         raise RuntimeError(
-            f"inconsistent tensor size, expected tensor [{mine}] and src [{theirs}] to have the same number of "
-            f"elements, but got {mine} and {theirs} elements respectively"
+            f"inconsistent tensor size, expected tensor [{mine}] and src [{theirs}] to have the same number "
+            f"of elements, but got {mine} and {theirs} elements respectively"
         )
     if self._dtype is bool_:
         raise not_implemented("dot", bool_)
-    return _product(self, self, tensor)
+    return _product("dot", self, tensor)
 
 
 def _add_scaled(self: TensorImpl, left: TensorImpl, right: TensorImpl, beta: Number, alpha: Number) -> Any:
@@ -123,6 +120,8 @@ def _add_scaled(self: TensorImpl, left: TensorImpl, right: TensorImpl, beta: Num
     added = self.values()
     if self._shape != shape:
         geometry.expand(self._shape, self._stride, shape)
+    if dtype is bool_ and 0 not in shape:
+        raise not_implemented("addmm_impl_cpu_", bool_)
     product = np.matmul(left.values(), right.values())
     number = float if dtype.is_floating_point else int
     beta, alpha = number(beta), number(alpha)

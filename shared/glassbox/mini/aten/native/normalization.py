@@ -113,12 +113,12 @@ def native_batch_norm(
         mean = _per_channel(running_mean, ndim, 0)
         invstd = 1 / np.sqrt(_per_channel(running_var, ndim, 1).astype(np.float64) + eps)
         saved = (_fresh(np.empty(0), dtype, input), _fresh(np.empty(0), dtype, input))
-    scale = (invstd * _per_channel(weight, ndim, 1)).astype(values.dtype)
-    shift = (_per_channel(bias, ndim, 0) - mean * (invstd * _per_channel(weight, ndim, 1))).astype(
-        values.dtype
-    )
-    out = np.multiply(values, scale)
-    return (_like_input(np.add(out, shift, out), input), *saved)
+    # The mean goes first: folded into the shift it would leave rounding errors of a large scale.
+    out = np.subtract(values, mean.astype(values.dtype))
+    np.multiply(out, (invstd * _per_channel(weight, ndim, 1)).astype(values.dtype), out)
+    if bias is not None:
+        np.add(out, _per_channel(bias, ndim, 0).astype(values.dtype), out)
+    return (_like_input(out, input), *saved)
 
 
 def native_batch_norm_backward(

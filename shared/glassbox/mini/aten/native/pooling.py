@@ -232,7 +232,7 @@ def _adaptive_windows(size: int, out: int) -> list[slice]:
     return [slice(i * size // out, -(-(i + 1) * size // out)) for i in range(out)]
 
 
-def _check_adaptive(name: str, self: TensorImpl) -> None:
+def _check_adaptive(name: str, self: TensorImpl, out_size: Ints) -> None:
     shape = self._shape
     if len(shape) not in (3, 4):
         raise RuntimeError(f"{name}(): Expected 3D or 4D tensor, but got {list(shape)}")
@@ -242,7 +242,7 @@ def _check_adaptive(name: str, self: TensorImpl) -> None:
                 f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
                 f"{list(shape)} with dimension {len(shape) + dim} being empty"
             )
-    if not self._dtype.is_floating_point:
+    if not self._dtype.is_floating_point and 0 not in (*shape[:-2], *out_size):
         raise not_implemented(name, self._dtype)
 
 
@@ -250,7 +250,7 @@ def adaptive_avg_pool2d(ks: int, self: TensorImpl, output_size: Ints) -> Any:
     """(N, C, H, W) or (C, H, W) averaged to the given height and width; RuntimeError for what does not fit."""
     if len(output_size) != 2:
         raise RuntimeError("adaptive_avg_pool2d: output_size must be 2")
-    _check_adaptive("adaptive_avg_pool2d", self)
+    _check_adaptive("adaptive_avg_pool2d", self, output_size)
     if min(output_size) < 0:
         raise RuntimeError(f"adaptive_avg_pool2d: sizes may not be negative, got {list(output_size)}")
     values = self.values()
@@ -263,7 +263,7 @@ def adaptive_avg_pool2d(ks: int, self: TensorImpl, output_size: Ints) -> Any:
 
 def adaptive_avg_pool2d_backward(ks: int, grad_output: TensorImpl, self: TensorImpl) -> Any:
     """Each output's gradient, shared among the inputs that it averages."""
-    _check_adaptive("adaptive_avg_pool2d_backward", grad_output)
+    _check_adaptive("adaptive_avg_pool2d_backward", grad_output, grad_output._shape[-2:])
     grad = grad_output.values()
     spread = np.zeros(self._shape, grad.dtype)
     for i, rows in enumerate(_adaptive_windows(self._shape[-2], grad.shape[-2])):

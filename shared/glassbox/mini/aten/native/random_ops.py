@@ -17,7 +17,7 @@ from ...c10.dtype import bfloat16, bool_, float32, float64, int64
 from ...c10.dtype import dtype as DType  # noqa: N812
 from ...c10.generator import Generator, default_generator
 from ...c10.tensor_impl import TensorImpl
-from .. import memory_overlap, tensor_iterator
+from .. import loop_layout, memory_overlap
 from .resize import not_implemented, with_strides
 
 MaybeGenerator = Generator | None
@@ -29,7 +29,7 @@ _BLOCK = 16
 def _fill(self: TensorImpl, values: np.ndarray, source: DType) -> TensorImpl:
     """Write `values` (1-d, holding `source`) in the order in which the elements lie in memory."""
     array = self.strided_array()
-    order = tensor_iterator.loop_order(self._shape, (self._stride,))
+    order = loop_layout.loop_order(self._shape, (self._stride,))
     target = array.transpose(order[::-1])
     target[...] = dtypes.convert(values, source, self._dtype).reshape(target.shape)
     return self
@@ -208,7 +208,7 @@ def bernoulli_tensor(ks: int, self: TensorImpl, p: TensorImpl, generator: MaybeG
     if not ((chances >= 0) & (chances <= 1)).all():
         raise RuntimeError("bernoulli_: expected every p to be in [0, 1]")
     chances = np.broadcast_to(chances, self._shape)
-    order = tensor_iterator.loop_order(self._shape, (self._stride,))
+    order = loop_layout.loop_order(self._shape, (self._stride,))
     generator = generator or default_generator
     with generator.lock:
         draws = _uniform01(generator, layout.numel(self._shape), p._dtype)

@@ -18,6 +18,7 @@ from ...c10.dtype import dtype as DType  # noqa: N812
 from ...c10.pieces import cached
 from ...c10.tensor_impl import TensorImpl
 from .resize import forms, not_implemented, scalar_type
+from .structured import Structured
 
 Dim = int | tuple[int, ...] | None
 
@@ -178,7 +179,7 @@ def var_mean_correction(
     return _result(variance, self._dtype, self), _result(mean, self._dtype, self)
 
 
-def _refuse_empty(name: str, shape: tuple[int, ...], dim: Dim, axes: tuple[int, ...], without: type) -> None:
+def _refuse_empty(name: str, shape: tuple[int, ...], dim: Dim, without: type[Exception]) -> None:
     """An extreme of nothing does not exist: `without` where no dim was given, else IndexError."""
     if 0 not in shape:
         return
@@ -187,15 +188,16 @@ def _refuse_empty(name: str, shape: tuple[int, ...], dim: Dim, axes: tuple[int, 
             f"{name}(): Expected reduction dim to be specified for input.numel() == 0. "
             "Specify the reduction dim with the 'dim' argument."
         )
-    for axis in axes:
+    for each in (dim,) if isinstance(dim, int) else dim:
+        axis = layout.wrap_dim(each, len(shape))
         if shape[axis] == 0:
             raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
 
 
 def _extreme(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
     def kernel(ks: int, self: TensorImpl, dim: Dim, keepdim: bool) -> Any:
+        _refuse_empty(name, self._shape, dim, RuntimeError)
         axes = _axes(len(self._shape), dim)
-        _refuse_empty(name, self._shape, dim, axes, RuntimeError)
         return _result(ufunc.reduce(self.values(), axes, keepdims=keepdim), self._dtype, self)
 
     return kernel
@@ -207,13 +209,13 @@ amin_out = forms("amin", _extreme("amin", np.minimum))
 
 def max_all(ks: int, self: TensorImpl) -> Any:
     """The largest of all elements, NaN if there is one; RuntimeError for an empty tensor."""
-    _refuse_empty("max", self._shape, None, (), RuntimeError)
+    _refuse_empty("max", self._shape, None, RuntimeError)
     return _result(np.maximum.reduce(self.values(), None), self._dtype, self)
 
 
 def min_all(ks: int, self: TensorImpl) -> Any:
     """The smallest of all elements, NaN if there is one; RuntimeError for an empty tensor."""
-    _refuse_empty("min", self._shape, None, (), RuntimeError)
+    _refuse_empty("min", self._shape, None, RuntimeError)
     return _result(np.minimum.reduce(self.values(), None), self._dtype, self)
 
 
@@ -221,8 +223,8 @@ def _argument(name: str, find: Callable[..., Any]) -> Callable[..., Any]:
     def kernel(ks: int, self: TensorImpl, dim: int | None, keepdim: bool) -> Any:
         if self._dtype is bool_:
             raise RuntimeError(f"{name}(): does not support bool input")
+        _refuse_empty(name, self._shape, dim, IndexError)
         axes = _axes(len(self._shape), dim)
-        _refuse_empty(name, self._shape, dim, axes, IndexError)
         values = self.values()
         if dim is None:
             found = np.asarray(find(values))
@@ -238,8 +240,8 @@ argmin_out = forms("argmin", _argument("argmin", np.argmin))
 
 def _extreme_and_place(name: str, find: Callable[..., Any]) -> Callable[..., Any]:
     def kernel(ks: int, self: TensorImpl, dim: int, keepdim: bool) -> tuple[Any, Any]:
+        _refuse_empty(name, self._shape, dim, IndexError)
         axes = _axes(len(self._shape), dim)
-        _refuse_empty(name, self._shape, dim, axes, IndexError)
         array = self.strided_array()
         if not axes:
             return _copy(array, self), _result(0, int64, self)
@@ -270,13 +272,28 @@ def _truth(ufunc: np.ufunc) -> Callable[..., Any]:
     return kernel
 
 
+def _truth_forms(name: str, functional: Callable[..., Any]) -> Structured:
+    """Forms whose out tensor may be a bool or, whatever the input, a uint8 tensor."""
+    plain = forms(name, functional, casts=True)
+
+    def out(ks: int, *args: Any) -> Any:
+        if args[-1]._dtype not in (bool_, uint8):
+            raise RuntimeError(
+                f"{name} only supports bool tensor for result, got: {scalar_type(args[-1]._dtype)}"
+            )
+        assert plain.out is not None
+        return plain.out(ks, *args)
+
+    return Structured(name, functional, None, out)
+
+
 _all, _any = _truth(np.logical_and), _truth(np.logical_or)
-all_dim = forms("all", _all, casts=True)
-any_dim = forms("any", _any, casts=True)
-all_dims = forms("all", _all, casts=True)
-any_dims = forms("any", _any, casts=True)
-all_all = forms("all", lambda ks, self: _all(ks, self, None, False), casts=True)
-any_all = forms("any", lambda ks, self: _any(ks, self, None, False), casts=True)
+all_dim = _truth_forms("all", _all)
+any_dim = _truth_forms("any", _any)
+all_dims = _truth_forms("all", _all)
+any_dims = _truth_forms("any", _any)
+all_all = _truth_forms("all", lambda ks, self: _all(ks, self, None, False))
+any_all = _truth_forms("any", lambda ks, self: _any(ks, self, None, False))
 
 
 def count_nonzero(ks: int, self: TensorImpl, dim: Dim) -> Any:
@@ -332,8 +349,8 @@ def _vector_norm(ks: int, self: TensorImpl, ord: float, dim: Dim, keepdim: bool,
     array = np.abs(_input(self, target))
     if (ord < 0 or ord == math.inf) and _count(array, axes) == 0:
         raise RuntimeError(
-            f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor because the operation does not "
-            "have an identity"
+            f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor because the operation "
+            "does not have an identity"
         )
     with np.errstate(all="ignore"):
         if abs(ord) == math.inf:

@@ -19,7 +19,7 @@ def _axis_and_values(
     axis = layout.wrap_dim(dim, len(self._shape))
     if half_to_float:
         raise RuntimeError("softmax with half to float conversion is not supported on CPU")
-    if not self._dtype.is_floating_point:
+    if not self._dtype.is_floating_point and 0 not in self._shape:
         raise not_implemented(name, self._dtype)
     # A 0-d tensor is one row of one element.
     return axis, np.atleast_1d(self.values())
@@ -28,18 +28,19 @@ def _axis_and_values(
 def _shifted(values: np.ndarray, axis: int) -> np.ndarray:
     """A fresh array less its largest element per row, so that exp cannot overflow; contiguous."""
     out = np.empty(values.shape, values.dtype)
-    largest = np.maximum.reduce(values, axis, keepdims=True) if values.size else values
-    return np.subtract(values, largest, out)
+    return np.subtract(values, np.maximum.reduce(values, axis, keepdims=True), out)
 
 
 def _tensor(values: np.ndarray, self: TensorImpl, dtype: DType) -> Any:
-    if values.dtype == dtype.numpy and values.shape == self._shape and values.flags.c_contiguous:
+    if values.dtype == dtype.numpy and values.shape == self._shape and values.flags.c_contiguous and values.size:
         return TensorImpl.adopt(values, dtype, self._device)
     return TensorImpl.of_values(values.reshape(self._shape), dtype, self._device)
 
 
 def _forward(ks: int, self: TensorImpl, dim: int, half_to_float: bool) -> Any:
     axis, values = _axis_and_values("softmax_kernel_impl", self, dim, half_to_float)
+    if not values.size:
+        return _tensor(values, self, self._dtype)
     powers = _shifted(values, axis)
     np.exp(powers, powers)
     np.divide(powers, np.add.reduce(powers, axis, keepdims=True), powers)
@@ -48,6 +49,8 @@ def _forward(ks: int, self: TensorImpl, dim: int, half_to_float: bool) -> Any:
 
 def _log_forward(ks: int, self: TensorImpl, dim: int, half_to_float: bool) -> Any:
     axis, values = _axis_and_values("log_softmax_kernel_impl", self, dim, half_to_float)
+    if not values.size:
+        return _tensor(values, self, self._dtype)
     shifted = _shifted(values, axis)
     total = np.add.reduce(np.exp(shifted), axis, keepdims=True)
     np.subtract(shifted, np.log(total, total), shifted)

@@ -14,7 +14,7 @@ from .pointwise import NUMBERS, WHOLE, Pointwise, binary, with_number
 from .structured import Structured
 
 
-def _check_alpha(self: TensorImpl, other: TensorImpl, alpha: Any, out: Any = None) -> None:
+def _check_alpha(self: TensorImpl, other: TensorImpl, alpha: Any) -> None:
     if alpha == 1 and alpha is not True:
         return
     metas = tensor_iterator.meta(self), tensor_iterator.meta(other)
@@ -25,7 +25,7 @@ def _check_alpha(self: TensorImpl, other: TensorImpl, alpha: Any, out: Any = Non
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
 
 
-def _check_sub(self: TensorImpl, other: TensorImpl, alpha: Any, out: Any = None) -> None:
+def _check_sub(self: TensorImpl, other: TensorImpl, alpha: Any) -> None:
     if self._dtype is bool_ and other._dtype is bool_:
         raise NotImplementedError(
             "Subtraction, the `-` operator, with two bool tensors is not supported: use `^` or logical_xor()."
@@ -38,16 +38,9 @@ def _check_sub(self: TensorImpl, other: TensorImpl, alpha: Any, out: Any = None)
     _check_alpha(self, other, alpha)
 
 
-def _times(alpha: Any, b: np.ndarray) -> np.ndarray:
-    # An alpha wraps around in a small integer type, where NumPy would refuse it.
-    return np.multiply(b, np.asarray(alpha).astype(b.dtype))
-
-
 # With an alpha the product is rounded before the sum is; PyTorch fuses the two where the processor can.
-add = binary("add", np.add, scaled=lambda a, b, alpha: np.add(a, _times(alpha, b)), check=_check_alpha)
-sub = binary(
-    "sub", np.subtract, dtypes=NUMBERS, scaled=lambda a, b, alpha: a - _times(alpha, b), check=_check_sub
-)
+add = binary("add", np.add, check=_check_alpha)
+sub = binary("sub", np.subtract, dtypes=NUMBERS, check=_check_sub)
 mul = binary("mul", np.multiply, wide_numbers=True)
 div = binary("div", np.divide, BINARY_FLOAT_OP, wide_numbers=True)
 maximum = binary("maximum", np.maximum)

@@ -45,8 +45,10 @@ def fresh(
 ) -> Any:
     """The function's result in a new tensor."""
     device = operands[0]._device
-    if len(operands) > 1 and any(each._device is not device for each in operands):
-        device = tensor_iterator.common_device(operands)
+    for each in operands:
+        if each._device is not device:
+            device = tensor_iterator.common_device(operands)
+            break
     result = function(*load(iterator, operands, wide_numbers), *numbers)
     array = to_storage(result, iterator.common_dtype, iterator.result_dtype)
     shape, stride = iterator.shape, iterator.output_stride
@@ -58,6 +60,8 @@ def fresh(
         array = np.broadcast_to(array, iterator.loop_shape[::-1])
     if not array.flags.c_contiguous:
         array = array.copy()
+    if iterator.views is None:
+        return adopt(array, shape, stride, iterator.result_dtype, device)
     return TensorImpl.fresh(Storage.over(array), shape, stride, iterator.result_dtype, device)
 
 
@@ -179,6 +183,16 @@ def _wrap(number: Any, device: Any) -> Any:
 
 
 _shared_number = cached(_wrap)
+
+
+def number_array(number: Any, dtype: np.dtype) -> np.ndarray:
+    """A Python number as a 0-d array, remembered: NumPy converts a bare number anew at every call."""
+    return _number_array(number, dtype) if number else np.array(number, dtype)
+
+
+@cached
+def _number_array(number: Any, dtype: np.dtype) -> np.ndarray:
+    return np.array(number, dtype)
 
 
 def _assert_numbers_fit(operands: Sequence[TensorImpl], common: DType) -> None:

@@ -17,8 +17,8 @@ from ...c10.geometry import contiguous_strides
 from ...c10.pieces import on_swap
 from ...c10.tensor_impl import WRAPPED_NUMBER, TensorImpl
 from .. import tensor_iterator
-from ..tensor_iterator import BINARY_OP, COMPARISON_OP, UNARY_OP, TensorIteratorConfig
-from .loops import Function, adopt, fresh, into, supported, wrapped_number
+from ..tensor_iterator import BINARY_OP, COMPARISON_OP, UNARY_OP, TensorIterator, TensorIteratorConfig
+from .loops import Function, adopt, fresh, into, number_array, supported, wrapped_number
 from .structured import Structured
 
 EVERY = frozenset(ALL)
@@ -26,8 +26,7 @@ FLOATS = frozenset((float32, float64, bfloat16))
 NUMBERS = EVERY - {bool_}
 WHOLE = EVERY - FLOATS
 
-# Python numbers that NumPy takes beside an array of the dtype as PyTorch does: converted to its precision, no
-# further.
+# Python numbers that only have to be converted to go with an array of the dtype.
 _PLAIN_NUMBERS: dict[DType, tuple[type, ...]] = {float32: (float, int), float64: (float, int), int64: (int,)}
 
 
@@ -35,12 +34,13 @@ class _Canonical(dict[tuple[int, ...], tuple[int, ...]]):
     """Shape -> contiguous strides: a plain dict is the cheapest thing to ask on the fast path."""
 
     def __missing__(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        if len(self) >= 4096:
+        if len(self) >= _MOST:
             self.clear()
         stride = self[shape] = contiguous_strides(shape)
         return stride
 
 
+_MOST = 4096
 canonical = _Canonical()
 on_swap(canonical.clear)
 
@@ -60,16 +60,14 @@ def binary(
     *,
     dtypes: frozenset[DType] = EVERY,
     label: str = "",
-    scaled: Function | None = None,
     check: Callable[..., None] | None = None,
     wide_numbers: bool = False,
 ) -> Pointwise:
     """The kernel of an op of two tensors, `kernel(ks, self, other)`, in three forms.
 
-    dtypes: those that it computes in; label: its name in the error for another. scaled(a, b, alpha): what is
-    computed where the op takes an alpha and that is not 1. check(self, other, alpha): refuses operands.
-    wide_numbers: a single number after bfloat16 keeps float32's precision, as some of PyTorch's kernels have
-    it.
+    Of an op that takes an alpha the function gets alpha * other. dtypes: those that it computes in; label:
+    its name in the error for another. check(self, other, alpha): refuses operands. wide_numbers: a single
+    number after bfloat16 keeps float32's precision, as some of PyTorch's kernels have it.
     """
     label = label or f"{name}_cpu"
     result_dtype = config.static_dtype
@@ -77,65 +75,77 @@ def binary(
     # Of the functions only a ufunc can be told where to write.
     writes = isinstance(function, np.ufunc) and result_dtype is None
 
+    # Iterators of calls that need nothing but the function: same dtype, an output in index order.
+    plans: dict[Any, TensorIterator] = {}
+    on_swap(plans.clear)
+
     def functional(ks: int, self: TensorImpl, other: TensorImpl, alpha: Any = 1) -> Any:
-        shape, dtype, stride = self._shape, self._dtype, self._stride
-        simple = dtype in fast and alpha == 1 and alpha is not True
-        if simple and shape and stride == canonical[shape]:
-            if dtype is other._dtype and shape == other._shape:
-                if stride == other._stride and self._device is other._device:
-                    # strided_array() without its frame where the arrays are there.
-                    a, b = self._array, other._array
-                    if a is None or b is None:
-                        a, b = self.strided_array(), other.strided_array()
-                    array = function(a, b)
-                    return adopt(array, shape, stride, result_dtype or dtype, self._device)
-            elif other._meta is WRAPPED_NUMBER and 0 not in shape:
-                number = other.strided_array().item()
-                if type(number) in _PLAIN_NUMBERS.get(dtype, ()):
-                    array = function(self.strided_array(), number)
-                    return adopt(array, shape, stride, result_dtype or dtype, self._device)
+        shape, stride, dtype, device = self._shape, self._stride, self._dtype, self._device
+        simple = (
+            dtype in fast
+            and dtype is other._dtype
+            and device is other._device
+            and alpha == 1
+            and alpha is not True
+        )
+        if simple:
+            # strided_array() without its frame where the arrays are there.
+            a, b = self._array, other._array
+            if a is None or b is None:
+                a, b = self.strided_array(), other.strided_array()
+            if shape and shape == other._shape and stride == other._stride and stride == canonical[shape]:
+                return adopt(function(a, b), shape, stride, result_dtype or dtype, device)
+            plan = plans.get((shape, stride, other._shape, other._stride, dtype))
+            if plan is not None:
+                return adopt(function(a, b), plan.shape, plan.output_stride, plan.result_dtype, device)
+        elif shape and dtype in fast and stride == canonical[shape]:
+            second = _second(self, other, alpha)
+            if second is not None:
+                array = function(self.strided_array(), second)
+                return adopt(array, shape, stride, result_dtype or dtype, device)
         if check:
             check(self, other, alpha)
-        iterator = tensor_iterator.build(
-            config,
-            (
-                (shape, stride, dtype, self._meta is WRAPPED_NUMBER),
-                (other._shape, other._stride, other._dtype, other._meta is WRAPPED_NUMBER),
-            ),
-        )
-        if simple and iterator.direct and self._device is other._device:
+        iterator = tensor_iterator.build(config, (tensor_iterator.meta(self), tensor_iterator.meta(other)))
+        supported(label, dtypes, iterator.common_dtype)
+        if simple and iterator.direct:
             array = function(self.strided_array(), other.strided_array())
             if array.flags.c_contiguous:
-                return adopt(
-                    array, iterator.shape, iterator.output_stride, iterator.result_dtype, self._device
-                )
-        supported(label, dtypes, iterator.common_dtype)
-        return fresh(iterator, *_scaled(function, scaled, alpha), (self, other), wide_numbers)
+                if len(plans) >= _MOST:
+                    plans.clear()
+                plans[shape, stride, other._shape, other._stride, dtype] = iterator
+                return adopt(array, iterator.shape, iterator.output_stride, iterator.result_dtype, device)
+        return fresh(iterator, _scaled(function, alpha), (), (self, other), wide_numbers)
 
     def out(ks: int, self: TensorImpl, other: TensorImpl, *alpha_and_out: Any) -> Any:
-        *alpha, target = alpha_and_out
+        *given, target = alpha_and_out
+        alpha = given[0] if given else 1
         if check:
-            check(self, other, *alpha or (1,), target)
-        call, scalars = _scaled(function, scaled, *alpha or (1,))
-        return into(target, config, call, scalars, (self, other), label, dtypes, wide_numbers)
+            check(self, other, alpha)
+        return into(target, config, _scaled(function, alpha), (), (self, other), label, dtypes, wide_numbers)
 
     def inplace(ks: int, self: TensorImpl, other: TensorImpl, alpha: Any = 1) -> Any:
         shape, dtype = self._shape, self._dtype
         if (
             writes
             and shape
-            and alpha == 1
-            and dtype is other._dtype
-            and shape == other._shape
             and dtype in fast
-            and self._storage is not other._storage
-            and self._device is other._device
             and self._stride == canonical[shape]
-            and alpha is not True
+            and self._storage is not other._storage
         ):
-            array = self.strided_array()
-            function(array, other.strided_array(), out=array)
-            return self
+            second: np.ndarray | None
+            if (
+                dtype is other._dtype
+                and shape == other._shape
+                and self._device is other._device
+                and _is_one(alpha)
+            ):
+                second = other.strided_array()
+            else:
+                second = _second(self, other, alpha)
+            if second is not None:
+                array = self.strided_array()
+                function(array, second, out=array)
+                return self
         return out(ks, self, other, alpha, self)
 
     return Pointwise(name, functional, inplace, out)
@@ -244,7 +254,35 @@ def pointwise(
     return Pointwise(name, functional, lambda ks, self, *rest: out(ks, self, *rest, self), out)
 
 
-def _scaled(function: Function, scaled: Function | None, alpha: Any) -> tuple[Function, tuple[Any, ...]]:
-    if scaled is None or alpha == 1 and alpha is not True:
-        return function, ()
-    return scaled, (alpha,)
+def _is_one(alpha: Any) -> bool:
+    return alpha == 1 and alpha is not True
+
+
+def _second(self: TensorImpl, other: TensorImpl, alpha: Any) -> np.ndarray | None:
+    """What goes beside `self`, which lies in index order, where it is a number or other times alpha.
+
+    None where it takes a TensorIterator to say.
+    """
+    dtype = self._dtype
+    plain = _PLAIN_NUMBERS.get(dtype, ())
+    if other._meta is WRAPPED_NUMBER:
+        number = other.strided_array().item()
+        if type(number) in plain and 0 not in self._shape and _is_one(alpha):
+            return number_array(number, dtype.numpy)
+    elif (
+        type(alpha) in plain
+        and dtype is other._dtype
+        and self._shape == other._shape
+        and self._stride == other._stride
+        and self._device is other._device
+    ):
+        return np.multiply(other.strided_array(), number_array(alpha, dtype.numpy))
+    return None
+
+
+def _scaled(function: Function, alpha: Any) -> Function:
+    """The function of self and alpha * other; the product is rounded before the function sees it."""
+    if _is_one(alpha):
+        return function
+    # An alpha wraps around in a small integer type, where NumPy would refuse it.
+    return lambda a, b: function(a, np.multiply(b, np.asarray(alpha).astype(b.dtype)))

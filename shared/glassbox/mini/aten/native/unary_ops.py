@@ -8,6 +8,7 @@ from ...c10.dtype import bool_
 from ...c10.tensor_impl import TensorImpl
 from ..tensor_iterator import UNARY_FLOAT_OP
 from . import erf as error_function
+from .loops import number_array
 from .pointwise import FLOATS, NUMBERS, WHOLE, Pointwise, unary
 
 
@@ -39,7 +40,7 @@ def _round(a: np.ndarray, decimals: int = 0) -> np.ndarray:
 
 
 def _sigmoid(a: np.ndarray) -> np.ndarray:
-    return np.divide(1, np.add(np.exp(np.negative(a)), 1))
+    return np.reciprocal(np.add(np.exp(np.negative(a)), number_array(1, a.dtype)))
 
 
 neg = unary("neg", np.negative, dtypes=NUMBERS, check=_check_neg)
@@ -58,8 +59,8 @@ expm1 = unary("expm1", np.expm1, UNARY_FLOAT_OP)
 log = unary("log", np.log, UNARY_FLOAT_OP)
 log1p = unary("log1p", np.log1p, UNARY_FLOAT_OP)
 sqrt = unary("sqrt", np.sqrt, UNARY_FLOAT_OP)
-rsqrt = unary("rsqrt", lambda a: np.divide(1, np.sqrt(a)), UNARY_FLOAT_OP)
-reciprocal = unary("reciprocal", lambda a: np.divide(1, a), UNARY_FLOAT_OP)
+rsqrt = unary("rsqrt", lambda a: np.reciprocal(np.sqrt(a)), UNARY_FLOAT_OP)
+reciprocal = unary("reciprocal", np.reciprocal, UNARY_FLOAT_OP)
 sin = unary("sin", np.sin, UNARY_FLOAT_OP)
 cos = unary("cos", np.cos, UNARY_FLOAT_OP)
 tanh = unary("tanh", np.tanh, UNARY_FLOAT_OP)
@@ -76,5 +77,7 @@ def _check_relu(self: TensorImpl) -> None:
         raise NotImplementedError("Boolean inputs not supported for relu")
 
 
-_relu = unary("relu", lambda a: np.maximum(0, a), dtypes=NUMBERS, check=_check_relu)
+# A 0-d array of the right dtype costs half of what a Python 0 does, which NumPy converts at every call.
+_ZEROS = {dtype: np.zeros((), dtype) for dtype in {each.numpy for each in NUMBERS}}
+_relu = unary("relu", lambda a: np.maximum(_ZEROS[a.dtype], a), dtypes=NUMBERS, check=_check_relu)
 relu = Pointwise("relu", _relu.functional, _relu.inplace, _relu.out)

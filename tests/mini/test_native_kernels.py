@@ -54,11 +54,13 @@ def _own(value: Any, module: Any) -> bool:
 
 
 def to_mini(value: Any) -> Any:
-    """The same argument for mini: a tensor with the same bytes, shape, strides and offset; tuples for lists."""
+    """The same argument for mini: a tensor with the same bytes, shape, strides, offset; tuples for lists."""
     if isinstance(value, torch.Tensor):
         flat = torch.empty(0, dtype=torch.uint8).set_(value.untyped_storage()).clone().numpy()
         dtype = to_mini(value.dtype)
-        whole = mini.Tensor.fresh(Storage.over(flat), tuple(value.shape), value.stride(), dtype, mini.device("cpu"))
+        whole = mini.Tensor.fresh(
+            Storage.over(flat), tuple(value.shape), value.stride(), dtype, mini.device("cpu")
+        )
         return whole.alias(tuple(value.shape), value.stride(), value.storage_offset())
     if isinstance(value, torch.dtype):
         return by_name(str(value).split(".")[1])
@@ -103,7 +105,7 @@ def same(ours: Any, theirs: Any, tolerance: float | None = None) -> None:
 
 
 def check(op: str, *args: Any, tolerance: float | None = None, **options: Any) -> None:
-    """Kernel and operator give the same, or raise errors of the same type; in-place ones leave the same in self."""
+    """Kernel and operator give the same, or raise errors of the same type."""
     ours_args = arguments(op, args, options)[1]
     function = arguments(op, args, options)[0]
     kernel = kernels()[op]
@@ -134,7 +136,9 @@ def layouts(dtype: torch.dtype, shape: tuple[int, ...] = (3, 4, 5)) -> Iterator[
 
     yield make(shape)
     yield make(shape[::-1]).permute(*reversed(range(len(shape))))
-    yield make((shape[0] + 1, *(2 * n for n in shape[1:])))[(slice(1, None), *(slice(None, None, 2),) * (len(shape) - 1))]
+    yield make((shape[0] + 1, *(2 * n for n in shape[1:])))[
+        (slice(1, None), *(slice(None, None, 2),) * (len(shape) - 1))
+    ]
     yield make((1, *shape[1:])).expand(shape)
 
 
@@ -300,7 +304,9 @@ def test_rows_by_index(dtype: torch.dtype) -> None:
 def test_gather_and_scatter(dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(3)
     for x, dim in itertools.product(layouts(dtype), (0, 1, -1)):
-        places = torch.stack([torch.randperm(x.shape[dim], generator=generator) for _ in range(60 // x.shape[dim])])
+        places = torch.stack(
+            [torch.randperm(x.shape[dim], generator=generator) for _ in range(60 // x.shape[dim])]
+        )
         places = places.reshape(*(x.movedim(dim, -1).shape)).movedim(-1, dim)
         for found in (places, places[:2, :2, :2], places[:0], places.int(), places - 9, places.float()):
             check("gather", x, dim, found)
@@ -411,7 +417,15 @@ def test_rearranging(dtype: torch.dtype) -> None:
             check("roll", x, shifts, dims)
         for repeats in ([], [2], [1, 2, 1], [2, 1, 0, 2], [1, 1, -1], [1, 2, 3, 4]):
             check("repeat", x, repeats)
-        for pad, value in (([1, 1], 0), ([0, 2, 1, 0], 1), ([-1, 1], 0), ([1], 0), ([-9, 0], 0), ([1] * 8, 0), ([], 0)):
+        for pad, value in (
+            ([1, 1], 0),
+            ([0, 2, 1, 0], 1),
+            ([-1, 1], 0),
+            ([1], 0),
+            ([-9, 0], 0),
+            ([1] * 8, 0),
+            ([], 0),
+        ):
             check("constant_pad_nd", x, pad, value)
 
 
@@ -446,7 +460,16 @@ def test_nll_loss(dtype: torch.dtype) -> None:
     for target, reduction in itertools.product((torch.tensor(1), index(2), torch.tensor(5)), (0, 1, 2)):
         check("nll_loss_forward", scores[0], target, weights, reduction, -100)
     for reduction in (0, 1, 2):
-        check("nll_loss_backward", scores[0, 0], scores[0], torch.tensor(1), weights, reduction, -100, weights[2])
+        check(
+            "nll_loss_backward",
+            scores[0, 0],
+            scores[0],
+            torch.tensor(1),
+            weights,
+            reduction,
+            -100,
+            weights[2],
+        )
     check("nll_loss_forward", scores[:0], index(), None, 1, -100)
     check("nll_loss_forward", scores[:0], index(), None, 0, -100)
     check("nll_loss_forward", scores[None], index(0), None, 0, -100)
@@ -471,7 +494,13 @@ def test_mse_loss(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", (*FLOATS, torch.int64, torch.bool), ids=str)
 def test_convolution(dtype: torch.dtype) -> None:
     def options(**changed: Any) -> list[Any]:
-        names = {"stride": [1, 1], "padding": [0, 0], "dilation": [1, 1], "transposed": False, "extra": [0, 0]}
+        names = {
+            "stride": [1, 1],
+            "padding": [0, 0],
+            "dilation": [1, 1],
+            "transposed": False,
+            "extra": [0, 0],
+        }
         return [*{**names, **changed}.values()]
 
     exact = {"tolerance": 3e-2} if dtype is torch.bfloat16 else {}
@@ -506,8 +535,24 @@ def test_convolution(dtype: torch.dtype) -> None:
     given = [[2], [1], [1], False, [0]]
     check("convolution", line, kernel, None, *given, 1, **exact)
     if dtype.is_floating_point:
-        check("convolution_backward", torch.ones(2, 3, 4, dtype=dtype), line, kernel, None, *given, 1, [True] * 3, **exact)
-    for wrong in (weight[:, :3], weight.double(), weight.float(), weight[0], torch.ones(2, 4, 9, 9, dtype=dtype)):
+        check(
+            "convolution_backward",
+            torch.ones(2, 3, 4, dtype=dtype),
+            line,
+            kernel,
+            None,
+            *given,
+            1,
+            [True] * 3,
+            **exact,
+        )
+    for wrong in (
+        weight[:, :3],
+        weight.double(),
+        weight.float(),
+        weight[0],
+        torch.ones(2, 4, 9, 9, dtype=dtype),
+    ):
         check("convolution", x, wrong, None, *options(), 1, **exact)
     for changed in ({"stride": [0, 1]}, {"padding": [-1, 0]}, {"dilation": [0, 1]}):
         check("convolution", x, weight, None, *options(**changed), 1)
@@ -599,9 +644,13 @@ def test_batch_norm(dtype: torch.dtype) -> None:
                 theirs = torch.ops.aten.native_batch_norm(x, weight, weight, *running, training, 0.1, 1e-5)
             except (RuntimeError, NotImplementedError) as problem:
                 with pytest.raises(type(problem)):
-                    kernels()["native_batch_norm"](0, *map(to_mini, (x, weight, weight)), *mine, training, 0.1, 1e-5)
+                    kernels()["native_batch_norm"](
+                        0, *map(to_mini, (x, weight, weight)), *mine, training, 0.1, 1e-5
+                    )
                 continue
-            ours = kernels()["native_batch_norm"](0, *map(to_mini, (x, weight, weight)), *mine, training, 0.1, 1e-5)
+            ours = kernels()["native_batch_norm"](
+                0, *map(to_mini, (x, weight, weight)), *mine, training, 0.1, 1e-5
+            )
             same(ours, theirs, exact.get("tolerance"))
             same(tuple(mine), running, exact.get("tolerance"))
             grad = next(layouts(dtype, tuple(x.shape))) * 2 + 1
@@ -609,7 +658,11 @@ def test_batch_norm(dtype: torch.dtype) -> None:
                 saved = theirs[1:] if training else (None, None)
                 given = (grad, x, weight, *running, *saved, training, 1e-5, mask)
                 if dtype is not torch.bfloat16:
-                    check("native_batch_norm_backward", *given, tolerance=5e-4 if dtype is torch.float32 else None)
+                    check(
+                        "native_batch_norm_backward",
+                        *given,
+                        tolerance=5e-4 if dtype is torch.float32 else None,
+                    )
     for wrong in (ones.double(), ones.to(torch.int32)):
         check("native_batch_norm", shapes[0], wrong, None, None, None, True, 0.1, 1e-5)
     check("native_batch_norm", shapes[0][:0], ones, None, None, None, True, 0.1, 1e-5)
@@ -641,7 +694,14 @@ def test_layer_norm(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", (*FLOATS, torch.int64, torch.bool), ids=str)
 def test_embedding(dtype: torch.dtype) -> None:
     for table in layouts(dtype, (4, 3)):
-        for found in (index(0, 3, 3), torch.tensor(2), index(0, 1).reshape(2, 1).int(), index(), index(4), index(-1)):
+        for found in (
+            index(0, 3, 3),
+            torch.tensor(2),
+            index(0, 1).reshape(2, 1).int(),
+            index(),
+            index(4),
+            index(-1),
+        ):
             check("embedding", table, found)
         check("embedding", table, torch.tensor([0.0]))
         check("embedding", table[0], index(0))
@@ -652,12 +712,28 @@ def test_embedding(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", ALL, ids=str)
 def test_factories(dtype: torch.dtype) -> None:
-    for start, end, step in ((0, 5, 1), (0, 5.5, 1), (5, 0, -2), (0, 0, 1), (1, 4, 0.5), (0, 5, 0), (0, 5, -1)):
+    for start, end, step in (
+        (0, 5, 1),
+        (0, 5.5, 1),
+        (5, 0, -2),
+        (0, 0, 1),
+        (1, 4, 0.5),
+        (0, 5, 0),
+        (0, 5, -1),
+    ):
         check("arange.start_step", start, end, step, dtype=dtype)
         check("arange.start_step", start, end, step)
     for n, m in ((3, 3), (2, 4), (0, 2), (-1, 2)):
         check("eye.m", n, m, dtype=dtype)
-    for start, end, steps in ((0, 1, 5), (13, 2, 4), (2, 2, 3), (0, 1, 1), (0, 1, 0), (0, 1, -1), (1.5, 9, 6)):
+    for start, end, steps in (
+        (0, 1, 5),
+        (13, 2, 4),
+        (2, 2, 3),
+        (0, 1, 1),
+        (0, 1, 0),
+        (0, 1, -1),
+        (1.5, 9, 6),
+    ):
         check("linspace", start, end, steps, dtype=dtype)
     for x in inputs(dtype):
         check("clone", x)
@@ -724,7 +800,9 @@ OUTS = [
 @pytest.mark.parametrize(("op", "args"), OUTS, ids=[op for op, _ in OUTS])
 def test_out_forms_resize_and_check_the_dtype(op: str, args: tuple[Any, ...]) -> None:
     targets = [torch.zeros(0), torch.zeros(3), torch.zeros(6)[::2], torch.zeros(7, 2), torch.zeros(2, 3).t()]
-    targets += [torch.zeros(3).to(dtype) for dtype in (torch.float64, torch.int64, torch.bool, torch.bfloat16)]
+    targets += [
+        torch.zeros(3).to(dtype) for dtype in (torch.float64, torch.int64, torch.bool, torch.bfloat16)
+    ]
     for out in targets:
         if op == "_softmax.out" and not out.is_contiguous():
             continue  # PyTorch takes it for contiguous and writes past it

@@ -1,7 +1,7 @@
-"""Generator: the stream of random bits and its seed (PyTorch: c10/core/GeneratorImpl.h, ATen/CPUGeneratorImpl.cpp).
+"""Generator: the stream of random bits and its seed (PyTorch: ATen/CPUGeneratorImpl.cpp).
 
-The bits are those of a Mersenne twister seeded as PyTorch seeds it, so that a seed gives the same numbers here and
-there. What distributions make of them is in aten/native/random_ops.py.
+The bits are those of a Mersenne twister seeded as PyTorch seeds it, so that a seed gives the same numbers
+here and there. What distributions make of them is in aten/native/random_ops.py.
 """
 
 import secrets
@@ -17,7 +17,7 @@ from .tensor_impl import TensorImpl
 
 DEFAULT_SEED = 67280421310721
 
-# get_state gives the bytes of this struct, as PyTorch does: THGeneratorState, and the cached float of a time before.
+# get_state gives the bytes of this struct, as PyTorch does.
 _STATE = np.dtype(
     [
         ("seed", "u8"),
@@ -39,8 +39,8 @@ _STATE = np.dtype(
 class Generator:
     """A stream of random 32-bit numbers. Two threads that draw from one take turns.
 
-    lock: held by a kernel while it draws all that it needs. next_normal: the second of a pair of normal numbers,
-    kept for the next call; None where there is none.
+    lock: held by a kernel while it draws all that it needs. next_normal: the second of a pair of normal
+    numbers, kept for the next call; None where there is none.
     """
 
     __slots__ = ("device", "lock", "next_normal", "_seed", "_bits")
@@ -52,7 +52,7 @@ class Generator:
         self.manual_seed(DEFAULT_SEED)
 
     def manual_seed(self, seed: int) -> "Generator":
-        """Start anew from a seed of -2**63 to 2**64 - 1, a negative one counted from 2**64; returns the generator.
+        """Start anew from a seed of -2**63 to 2**64 - 1, a negative one counted from 2**64; returns self.
 
         Raises ValueError out of that range.
         """
@@ -101,7 +101,8 @@ class Generator:
             raise TypeError("RNG state must be a uint8 tensor, such as get_state() gives")
         if new_state._shape != (_STATE.itemsize,):
             raise RuntimeError(
-                f"RNG state is wrong size: expected {_STATE.itemsize} bytes, got shape {list(new_state._shape)}"
+                f"RNG state is wrong size: expected {_STATE.itemsize} bytes, got shape "
+                f"{list(new_state._shape)}"
             )
         record = np.frombuffer(new_state.strided_array().tobytes(), _STATE)[0]
         with self.lock:

@@ -1,7 +1,7 @@
 """Convolution in one and two dimensions (PyTorch: ATen/native/Convolution.cpp, ConvolutionMM2d.cpp).
 
-The patches under the kernel are laid out as columns of a matrix, so that BLAS does the sums (im2col). Groups are
-a batch of smaller products. A 1-d convolution is a 2-d one of height 1.
+The patches under the kernel are laid out as columns of a matrix, so that BLAS does the sums (im2col).
+Groups are a batch of smaller products. A 1-d convolution is a 2-d one of height 1.
 """
 
 from typing import Any
@@ -53,7 +53,8 @@ class _Plan:
                 padded = " x ".join(str(m + 2 * q) for m, q in zip(self.size, self.padding, strict=True))
                 raise RuntimeError(
                     f"Calculated padded input size per channel: ({padded}). Kernel size: "
-                    f"({' x '.join(map(str, self.kernel))}). Kernel size can't be greater than actual input size"
+                    f"({' x '.join(map(str, self.kernel))}). Kernel size can't be greater than "
+                    "actual input size"
                 )
             sizes.append((n + 2 * p - reach) // s + 1)
         self.out_size: Pair = (sizes[0], sizes[1])
@@ -157,8 +158,8 @@ def _check(
         )
     if bias is not None and bias._shape != (kernel[0],):
         raise RuntimeError(
-            f"Given weight of size {list(kernel)}, expected bias to be 1-dimensional with {kernel[0]} elements, "
-            f"but got bias of size {list(bias._shape)} instead"
+            f"Given weight of size {list(kernel)}, expected bias to be 1-dimensional with {kernel[0]} "
+            f"elements, but got bias of size {list(bias._shape)} instead"
         )
 
 
@@ -178,7 +179,7 @@ def _images(tensor: TensorImpl) -> np.ndarray:
 
 
 def _result(array: np.ndarray, plan: _Plan, like: TensorImpl) -> Any:
-    """A 4-d array as a tensor, without the height of a 1-d convolution, in the layout that the plan asks for."""
+    """A 4-d array as a tensor in the layout that the plan asks for; without a height where it is 1-d."""
     if plan.flat:
         array = array.reshape(array.shape[0], array.shape[1], array.shape[3])
     fresh = TensorImpl.of_values(array, like._dtype, like._device)

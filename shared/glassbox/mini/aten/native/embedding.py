@@ -22,12 +22,12 @@ def _indices(indices: TensorImpl) -> np.ndarray:
 def embedding(
     ks: int, weight: TensorImpl, indices: TensorImpl, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
 ) -> Any:
-    """Rows of a table (n, d) for indices of any shape -> (*shape, d); IndexError for an index out of range."""
+    """Rows of a table (n, d) for indices of any shape -> (*shape, d); IndexError for one out of range."""
     if len(weight._shape) != 2:
         raise RuntimeError("'weight' must be 2-D")
     places = _indices(indices)
     rows = weight._shape[0]
-    if places.size and not (0 <= places.min() and places.max() < rows):
+    if places.size and not (places.min() >= 0 and places.max() < rows):
         raise IndexError(f"index out of range in self: the table has {rows} rows")
     return TensorImpl.adopt(weight.strided_array().take(places, 0), weight._dtype, weight._device)
 

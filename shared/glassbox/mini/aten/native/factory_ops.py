@@ -1,4 +1,4 @@
-"""Factories and copies: where tensors come from, how bytes move (PyTorch: ATen/native/TensorFactories.cpp, Copy.cpp, Fill.cpp)."""
+"""Factories and copies: making tensors, moving bytes (PyTorch: ATen/native/TensorFactories.cpp, Copy.cpp)."""
 
 import math
 from typing import Any
@@ -19,9 +19,7 @@ Ints = tuple[int, ...]
 Number = bool | int | float
 
 
-def empty(
-    ks: int, size: Ints, dtype: DType | None, device: Device | None, memory_format: str | None
-) -> Any:
+def empty(ks: int, size: Ints, dtype: DType | None, device: Device | None, memory_format: str | None) -> Any:
     """A contiguous tensor whose elements are not set; float32 on the CPU unless said otherwise."""
     if any(n < 0 for n in size):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
@@ -46,7 +44,8 @@ def fill_(ks: int, self: TensorImpl, value: Number | TensorImpl) -> TensorImpl:
     if isinstance(value, TensorImpl):
         if value._shape:
             raise RuntimeError(
-                f"fill_ only supports 0-dimension value tensor but got tensor with {len(value._shape)} dimensions."
+                "fill_ only supports 0-dimension value tensor but got tensor with "
+                f"{len(value._shape)} dimensions."
             )
         memory_overlap.assert_no_internal_overlap(self)
         self.strided_array()[...] = dtypes.convert(value.strided_array(), value._dtype, self._dtype)
@@ -68,8 +67,8 @@ def zero_(ks: int, self: TensorImpl) -> TensorImpl:
 def copy_(ks: int, self: TensorImpl, src: TensorImpl, non_blocking: bool) -> TensorImpl:
     """The elements of `src`, broadcast to the shape of self and converted to its dtype, written into self.
 
-    Raises RuntimeError where the shapes do not fit, where two elements of self share a cell, or where the two overlap
-    without being the same elements.
+    Raises RuntimeError where the shapes do not fit, where two elements of self share a cell, or where the two
+    overlap without being the same elements.
     """
     if self is src or _is_same_data(self, src):
         return self
@@ -133,8 +132,8 @@ def arange_start_step(
 ) -> Any:
     """start, start + step, ... before end (1-d); int64 where all are ints, else float32.
 
-    Raises RuntimeError where that is no finite row of numbers or one too long for memory, NotImplementedError for
-    bool.
+    Raises RuntimeError where that is no finite row of numbers or one too long for memory,
+    NotImplementedError for bool.
     """
     whole = not any(isinstance(n, float) for n in (start, end, step))
     dtype = dtype or (int64 if whole else float32)

@@ -53,8 +53,8 @@ def _check_cat(tensors: tuple[TensorImpl, ...], dim: int) -> tuple[int, Ints]:
         for d, (mine, theirs) in enumerate(zip(shape, tensor._shape, strict=True)):
             if d != axis and mine != theirs:
                 raise RuntimeError(
-                    f"Sizes of tensors must match except in dimension {axis}. Expected size {mine} but got size "
-                    f"{theirs} for tensor number {place} in the list."
+                    f"Sizes of tensors must match except in dimension {axis}. Expected size {mine} but got "
+                    f"size {theirs} for tensor number {place} in the list."
                 )
         total += tensor._shape[axis]
     return axis, (*shape[:axis], total, *shape[axis + 1 :])
@@ -126,7 +126,7 @@ def stack(ks: int, tensors: tuple[TensorImpl, ...], dim: int) -> Any:
 
 
 def repeat(ks: int, self: TensorImpl, repeats: Ints) -> Any:
-    """The tensor laid side by side `repeats` times per dimension; more repeats than dimensions add some in front."""
+    """The tensor side by side `repeats` times per dimension; further repeats add dimensions in front."""
     if len(repeats) < len(self._shape):
         raise RuntimeError(
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
@@ -146,12 +146,12 @@ def flip(ks: int, self: TensorImpl, dims: Ints) -> Any:
     for axis in axes:
         if axes.count(axis) > 1:
             raise RuntimeError(f"dim {axis} appears multiple times in the list of dims")
-    flipped = np.flip(self.strided_array(), axes) if ndim else self.strided_array()
+    flipped = np.flip(self.strided_array(), tuple(axes)) if ndim else self.strided_array()
     return with_strides(flipped.copy(), geometry.dense_strides(self._shape, self._stride), self)
 
 
 def roll(ks: int, self: TensorImpl, shifts: Ints, dims: Ints) -> Any:
-    """Elements shifted along `dims`, entering again at the other end; without dims, along the flattened tensor."""
+    """Elements shifted along `dims`, coming in again at the other end; without dims, over the flat tensor."""
     if not shifts:
         raise RuntimeError("`shifts` required")
     if dims and len(dims) != len(shifts):
@@ -172,14 +172,14 @@ def roll(ks: int, self: TensorImpl, shifts: Ints, dims: Ints) -> Any:
 
 
 def constant_pad_nd(ks: int, self: TensorImpl, pad: Ints, value: bool | int | float) -> Any:
-    """`pad` names, from the last dimension on, how many elements to add before and after; negative ones crop."""
+    """`pad` says, from the last dimension on, how much to add before and after; negative numbers crop."""
     ndim = len(self._shape)
     if len(pad) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
     if len(pad) > 2 * ndim:
         raise RuntimeError(
-            f"Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
-            f"{len(pad)} while the input has {ndim} dimensions."
+            f"Length of pad should be no more than twice the number of dimensions of the input. Pad length "
+            f"is {len(pad)} while the input has {ndim} dimensions."
         )
     shape = list(self._shape)
     source, target = [slice(None)] * ndim, [slice(None)] * ndim

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...c10 import promotion
-from ...c10.dtype import int64, uint8
 from ...c10.dtype import dtype as DType  # noqa: N812
+from ...c10.dtype import int64, uint8
 from ...c10.tensor_impl import TensorImpl
 from .. import tensor_iterator
 from .reductions import add_reduce
@@ -58,7 +58,7 @@ def _check_nll(self: TensorImpl, target: TensorImpl, weight: TensorImpl | None, 
 def _targets(
     self: TensorImpl, target: TensorImpl, weight: TensorImpl | None, ignore_index: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Per row the class, 0 where it is ignored, and its weight, 0 where it is ignored; IndexError for no class."""
+    """Per row the class and its weight, both 0 where it is ignored; IndexError for what is no class."""
     classes = self._shape[0] if len(self._shape) == 1 else self._shape[1]
     wanted = target.strided_array().reshape(-1).astype(np.int64)
     ignored = wanted == ignore_index
@@ -79,12 +79,12 @@ def _rows(array: np.ndarray) -> np.ndarray:
 
 
 def _nll_forward(
+    spatial: bool,
     self: TensorImpl,
     target: TensorImpl,
     weight: TensorImpl | None,
     reduction: int,
     ignore_index: int,
-    spatial: bool,
 ) -> tuple[Any, Any]:
     _check_nll(self, target, weight, spatial)
     wanted, weights = _targets(self, target, weight, ignore_index)
@@ -109,6 +109,7 @@ def _nll_forward(
 
 
 def _nll_backward(
+    spatial: bool,
     grad_output: TensorImpl,
     self: TensorImpl,
     target: TensorImpl,
@@ -116,7 +117,6 @@ def _nll_backward(
     reduction: int,
     ignore_index: int,
     total_weight: TensorImpl,
-    spatial: bool,
 ) -> Any:
     _check_nll(self, target, weight, spatial)
     wanted, weights = _targets(self, target, weight, ignore_index)
@@ -134,18 +134,18 @@ def _nll_backward(
     return TensorImpl.of_values(by_class.reshape(shape), self._dtype, self._device)
 
 
-nll_loss_forward = forms("nll_loss_forward", lambda ks, *args: _nll_forward(*args, False), outs=2)
-nll_loss_backward = forms("nll_loss_backward", lambda ks, *args: _nll_backward(*args, False))
+nll_loss_forward = forms("nll_loss_forward", lambda ks, *args: _nll_forward(False, *args), outs=2)
+nll_loss_backward = forms("nll_loss_backward", lambda ks, *args: _nll_backward(False, *args))
 
 
 def nll_loss2d_forward(ks: int, *args: Any) -> tuple[Any, Any]:
     """nll_loss_forward of scores (N, C, H, W) and targets (N, H, W)."""
-    return _nll_forward(*args, True)
+    return _nll_forward(True, *args)
 
 
 def nll_loss2d_backward(ks: int, *args: Any) -> Any:
     """The gradient of nll_loss2d_forward for its scores."""
-    return _nll_backward(*args, True)
+    return _nll_backward(True, *args)
 
 
 def _pair(name: str, self: TensorImpl, target: TensorImpl) -> tuple[DType, np.ndarray, tuple[int, ...]]:

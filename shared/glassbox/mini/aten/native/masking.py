@@ -1,4 +1,4 @@
-"""Masking: picking and placing elements by tensors of bools (PyTorch: ATen/native/TensorAdvancedIndexing.cpp, TriangularOps.cpp)."""
+"""Masking: picking and placing elements by bools (PyTorch: ATen/native/TensorAdvancedIndexing.cpp)."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ def _broadcast(self: TensorImpl, mask: TensorImpl) -> tuple[np.ndarray, np.ndarr
         array, where = np.broadcast_arrays(array, where)
     except ValueError:
         raise RuntimeError(
-            f"The size of tensor a {list(self._shape)} must match the size of tensor b {list(mask._shape)} at every "
-            "dimension where neither is 1"
+            f"The size of tensor a {list(self._shape)} must match the size of tensor b {list(mask._shape)} "
+            "at every dimension where neither is 1"
         ) from None
     return array, where
 
@@ -41,7 +41,7 @@ def _filler(self: TensorImpl, mask: TensorImpl, value: Number | TensorImpl) -> n
 
 
 def masked_fill(ks: int, self: TensorImpl, mask: TensorImpl, value: Number | TensorImpl) -> Any:
-    """A copy, broadcast with `mask`, that holds `value` where it is True; RuntimeError for a value that does not fit."""
+    """A copy, broadcast with `mask`, with `value` where it is True; RuntimeError where that does not fit."""
     filler = _filler(self, mask, value)
     array, where = _broadcast(self, mask)
     filled = np.array(array, order="C")
@@ -72,7 +72,7 @@ masked_select = forms("masked_select", _masked_select)
 
 
 def nonzero(ks: int, self: TensorImpl) -> Any:
-    """Indices of the elements that are not 0, one row each: (number of them, dimensions), stored column by column."""
+    """Indices of the elements that are not 0: (number of them, dimensions), stored column by column."""
     array = self.strided_array() if self._dtype is bool_ else self.values()
     found = np.array(np.nonzero(array.reshape(-1) if array.ndim == 0 else array), np.int64)
     if array.ndim == 0:

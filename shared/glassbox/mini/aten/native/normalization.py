@@ -1,7 +1,7 @@
 """Normalization: batch norm and layer norm (PyTorch: ATen/native/Normalization.cpp, layer_norm.cpp).
 
-Statistics are taken in float64 from differences to the mean, applied in the dtype that the op computes in. For a
-bfloat16 input with float32 parameters the statistics are float32.
+Statistics are taken in float64 from differences to the mean, applied in the dtype that the op computes in.
+For a bfloat16 input with float32 parameters the statistics are float32.
 """
 
 import math
@@ -46,12 +46,12 @@ def _store(target: TensorImpl, values: np.ndarray) -> None:
 
 
 def _mean_and_variance(values: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    mean = np.mean(values, axes, np.float64, keepdims=True)
+    mean = np.asarray(np.mean(values, axes, np.float64, keepdims=True))
     deviation = values - mean.astype(values.dtype) if values.dtype == np.float32 else values - mean
     # What the rounded mean leaves over is put right by the mean of the differences.
     offset = np.mean(deviation, axes, np.float64, keepdims=True)
     variance = np.mean(np.square(deviation), axes, np.float64, keepdims=True) - np.square(offset)
-    return mean, np.maximum(variance, 0)
+    return mean, np.asarray(np.maximum(variance, 0))
 
 
 def _check_batch_norm(input: TensorImpl, parameters: dict[str, MaybeTensor]) -> None:
@@ -78,10 +78,10 @@ def native_batch_norm(
     momentum: float,
     eps: float,
 ) -> Three:
-    """(x - mean) / sqrt(var + eps) * weight + bias per channel (dimension 1); with it mean and 1 / sqrt(var + eps).
+    """(x - mean) / sqrt(var + eps) * weight + bias per channel; also mean and 1 / sqrt(var + eps).
 
-    In training the statistics are the batch's, and the running ones move towards them by `momentum`; else they are
-    the running ones and the other two results are empty. RuntimeError where sizes or dtypes do not fit.
+    Channels are dimension 1. In training the statistics are the batch's, and the running ones move towards
+    them by `momentum`; else they are the running ones and the other two results are empty. RuntimeError where sizes or dtypes do not fit.
     """
     _check_batch_norm(
         input, {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
@@ -195,7 +195,7 @@ def native_layer_norm(
     bias: MaybeTensor,
     eps: float,
 ) -> Three:
-    """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions; with it mean and 1 / sqrt(var + eps).
+    """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions; also mean, 1 / sqrt(var + eps).
 
     The latter two have size 1 where the input is normalized. RuntimeError where shapes or dtypes do not fit.
     """

@@ -1,7 +1,7 @@
-"""Pooling in two dimensions (PyTorch: ATen/native/DilatedMaxPool2d.cpp, AveragePool2d.cpp, AdaptiveAveragePooling.cpp).
+"""Pooling in two dimensions (PyTorch: ATen/native/DilatedMaxPool2d.cpp, AveragePool2d.cpp).
 
-The loop runs over the cells of the window; each step handles that cell for all output positions at once. Inputs are
-(N, C, H, W) or (C, H, W); results are channels last where the input is.
+The loop runs over the cells of the window; each step handles that cell for all output positions at once.
+Inputs are (N, C, H, W) or (C, H, W); results are channels last where the input is.
 """
 
 from collections.abc import Iterator
@@ -239,15 +239,15 @@ def _check_adaptive(name: str, self: TensorImpl, out_size: Ints) -> None:
     for dim in range(1 - len(shape) + 1, 0):
         if shape[dim] == 0:
             raise RuntimeError(
-                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
-                f"{list(shape)} with dimension {len(shape) + dim} being empty"
+                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has "
+                f"sizes {list(shape)} with dimension {len(shape) + dim} being empty"
             )
     if not self._dtype.is_floating_point and 0 not in (*shape[:-2], *out_size):
         raise not_implemented(name, self._dtype)
 
 
 def adaptive_avg_pool2d(ks: int, self: TensorImpl, output_size: Ints) -> Any:
-    """(N, C, H, W) or (C, H, W) averaged to the given height and width; RuntimeError for what does not fit."""
+    """Images averaged to the given height and width; RuntimeError for what does not fit."""
     if len(output_size) != 2:
         raise RuntimeError("adaptive_avg_pool2d: output_size must be 2")
     _check_adaptive("adaptive_avg_pool2d", self, output_size)

@@ -1,7 +1,7 @@
-"""Random numbers: distributions over a generator's bits (PyTorch: ATen/native/Distributions.cpp, cpu/DistributionTemplates.h).
+"""Random numbers: distributions over a generator's bits (PyTorch: ATen/native/DistributionTemplates.h).
 
-A seed gives PyTorch's own numbers, since each dtype takes as many bits per element, and they are spent in the same
-order. Exponentials and sines of normal numbers may differ in the last digit.
+A seed gives PyTorch's own numbers, since each dtype takes as many bits per element, and they are spent in the
+same order. Logarithms and sines behind normal numbers may differ in the last digit.
 """
 
 import math
@@ -44,7 +44,7 @@ def _uniform01(generator: Generator, count: int, dtype: DType) -> np.ndarray:
 
 def _largest(dtype: DType) -> float:
     if dtype is bfloat16:
-        return float(dtypes.bfloat16_to_float32(np.uint16(0x7F7F)))
+        return float(dtypes.bfloat16_to_float32(np.asarray(0x7F7F, np.uint16)))
     return float(np.finfo(dtype.numpy).max)
 
 
@@ -70,9 +70,15 @@ def uniform_(ks: int, self: TensorImpl, from_: float, to: float, generator: Mayb
     wide = float64 if dtype is float64 else float32
     with generator.lock:
         values = _uniform01(generator, layout.numel(self._shape), wide)
-    low, high = wide.numpy.type(from_), wide.numpy.type(to)
     if (from_, to) != (0, 1):
-        values = values * (high - low) + low
+        low, high = wide.numpy.type(from_), wide.numpy.type(to)
+        # Scaled and shifted with one rounding, as by the fused instruction that PyTorch's compilers choose.
+        values = (values * np.float64(high - low) + np.float64(low)).astype(wide.numpy)
+    if dtype is bfloat16:
+        # What rounding carried up to the bound, which is not in the range, goes to the other end.
+        values = dtypes.bfloat16_to_float32(dtypes.float32_to_bfloat16(values))
+        end = dtypes.bfloat16_to_float32(dtypes.float32_to_bfloat16(np.asarray(to, np.float32)))
+        values[values == end] = from_
     return _fill(self, values, wide)
 
 
@@ -92,14 +98,18 @@ def _normal_pairs(generator: Generator, count: int) -> np.ndarray:
 
 
 def _normal_blocks(generator: Generator, count: int, dtype: DType) -> np.ndarray:
-    """Normal numbers in blocks of 16: 8 radii, then 8 angles. An incomplete block at the end is a fresh one that
-    overwrites what is before it."""
-    draws = _uniform01(generator, count, dtype)
+    """Normal numbers in blocks of 16, made of 8 radii and 8 angles.
+
+    An incomplete block at the end is a fresh one that overwrites what is before it. The bits for it have been
+    drawn in vain then, but for bfloat16, where PyTorch's code is another.
+    """
     whole = count // _BLOCK * _BLOCK
+    wide = float32 if dtype is bfloat16 else dtype
+    draws = _uniform01(generator, whole if dtype is bfloat16 else count, wide)
     numbers = np.empty(count, draws.dtype)
     numbers[:whole] = _box_muller(draws[:whole])
     if whole < count:
-        numbers[-_BLOCK:] = _box_muller(_uniform01(generator, _BLOCK, dtype))
+        numbers[-_BLOCK:] = _box_muller(_uniform01(generator, _BLOCK, wide))
     return numbers
 
 
@@ -123,7 +133,7 @@ def normal_(ks: int, self: TensorImpl, mean: float, std: float, generator: Maybe
     with generator.lock:
         if count >= _BLOCK and layout.is_contiguous(self._shape, self._stride):
             wide = float64 if dtype is float64 else float32
-            numbers = _normal_blocks(generator, count, wide)
+            numbers = _normal_blocks(generator, count, dtype)
         else:
             wide = float64
             numbers = _normal_pairs(generator, count)
@@ -155,8 +165,10 @@ def _largest_whole(dtype: DType) -> int:
 def random_from(
     ks: int, self: TensorImpl, from_: int, to: int | None, generator: MaybeGenerator
 ) -> TensorImpl:
-    """Fill with whole numbers in [from, to), or from `from` to the largest; RuntimeError for an empty range or one
-    that does not fit the dtype."""
+    """Fill with whole numbers in [from, to), or from `from` to the largest.
+
+    RuntimeError for an empty range or one that does not fit the dtype.
+    """
     dtype = self._dtype
     limit = int(_largest(dtype)) if dtype.is_floating_point else _largest_whole(dtype)
     lowest = -limit - (not dtype.is_floating_point) if dtype.is_signed else 0
@@ -218,9 +230,9 @@ def bernoulli_tensor(ks: int, self: TensorImpl, p: TensorImpl, generator: MaybeG
 def randperm_generator(
     ks: int, n: int, generator: MaybeGenerator, dtype: DType | str | None, device: Device | None
 ) -> Any:
-    """The numbers 0 .. n - 1 in random order; RuntimeError for a negative n or a dtype that cannot hold them."""
+    """The numbers 0 .. n - 1 in random order; RuntimeError for a negative n or a dtype too small for them."""
     # The schema's default is the name that C++ has for int64.
-    dtype = int64 if dtype is None or dtype == "long" else dtype
+    dtype = dtype if isinstance(dtype, DType) else int64
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     if n > _largest_whole(dtype) + 1:
@@ -241,7 +253,7 @@ def randperm(ks: int, n: int, dtype: DType | None, device: Device | None) -> Any
 
 
 def native_dropout(ks: int, input: TensorImpl, p: float, train: bool | None) -> tuple[Any, Any]:
-    """Each element with probability p replaced by 0, the others divided by 1 - p; with it the mask of those kept."""
+    """Each element with probability p made 0, the others divided by 1 - p; with it the mask of those kept."""
     array = input.strided_array()
     stride = layout.dense_strides(input._shape, input._stride)
     mask = TensorImpl.allocate(input._shape, stride, bool_, input._device)
@@ -257,10 +269,11 @@ def native_dropout(ks: int, input: TensorImpl, p: float, train: bool | None) -> 
 
 
 def native_dropout_backward(ks: int, grad_output: TensorImpl, mask: TensorImpl, scale: float) -> Any:
-    """grad_output * mask * scale."""
+    """grad_output * mask * scale, the scale rounded to the dtype first."""
     values = grad_output.values()
+    factor = TensorImpl.of_values(np.asarray(scale), grad_output._dtype, grad_output._device).values()
     scaled = TensorImpl.of_values(
-        values * mask.strided_array() * values.dtype.type(scale), grad_output._dtype, grad_output._device
+        values * mask.strided_array() * factor, grad_output._dtype, grad_output._device
     )
     stride = layout.dense_strides(grad_output._shape, grad_output._stride)
     return with_strides(scaled.strided_array(), stride, grad_output)

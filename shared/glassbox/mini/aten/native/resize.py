@@ -1,7 +1,7 @@
 """Resize: results that go into a tensor that is there already (PyTorch: ATen/native/Resize.cpp).
 
-`forms` makes a structured kernel of a function that computes a fresh result: its out= form resizes the caller's
-tensor and copies into it, its in-place form writes into self.
+`forms` makes a structured kernel of a function that computes a fresh result: its out= form resizes the
+caller's tensor and copies into it, its in-place form writes into self.
 """
 
 import warnings
@@ -68,7 +68,8 @@ def forms(
         result = functional(ks, *_with_dtype((self, *args), self))
         if result._shape != self._shape:
             raise RuntimeError(
-                f"output with shape {list(self._shape)} doesn't match the broadcast shape {list(result._shape)}"
+                f"output with shape {list(self._shape)} doesn't match the broadcast shape "
+                f"{list(result._shape)}"
             )
         write_out(self, result, casts)
         return self
@@ -82,12 +83,13 @@ def forms(
 
 
 def write_out(out: TensorImpl, result: TensorImpl, casts: bool) -> None:
-    """Resize `out` to the shape of `result` and copy the elements; RuntimeError where the dtype does not fit."""
+    """Resize `out` to the shape of `result` and copy the elements; RuntimeError for a wrong dtype."""
     source, target = result._dtype, out._dtype
     if casts:
         if not _can_cast(source, target):
             raise RuntimeError(
-                f"result type {scalar_type(source)} can't be cast to the desired output type {scalar_type(target)}"
+                f"result type {scalar_type(source)} can't be cast to the desired output type "
+                f"{scalar_type(target)}"
             )
     elif source is not target:
         raise RuntimeError(f"Expected out tensor to have dtype {source.name}, but got {target.name} instead")
@@ -106,13 +108,14 @@ def _can_cast(source: DType, target: DType) -> bool:
 
 
 def resize_output(out: TensorImpl, shape: Ints) -> bool:
-    """Give `out` the shape of a result, contiguous; with a UserWarning where it held elements. True if it changed."""
+    """Give `out` the shape of a result, contiguous; UserWarning where it held elements. True if changed."""
     if out._shape == shape:
         return False
     if 0 not in out._shape:
         warnings.warn(
-            f"An output with one or more elements was resized since it had shape {list(out._shape)}, which does "
-            f"not match the required output shape {list(shape)}. Resize it to 0 elements first to reuse it.",
+            f"An output with one or more elements was resized since it had shape {list(out._shape)}, "
+            f"which does not match the required output shape {list(shape)}. Resize it to 0 elements first "
+            "to reuse it.",
             UserWarning,
             stacklevel=3,
         )
@@ -178,7 +181,7 @@ def with_strides(array: np.ndarray, stride: Ints, like: TensorImpl, dtype: DType
     """
     dtype = like._dtype if dtype is None else dtype
     if stride == geometry.contiguous_strides(array.shape):
-        return TensorImpl.adopt(np.require(array, requirements="CO"), dtype, like._device)
+        return TensorImpl.adopt(np.require(array, requirements=["C", "O"]), dtype, like._device)
     fresh = TensorImpl.allocate(array.shape, stride, dtype, like._device)
     fresh.strided_array()[...] = array
     return fresh

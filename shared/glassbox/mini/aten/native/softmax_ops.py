@@ -32,7 +32,12 @@ def _shifted(values: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _tensor(values: np.ndarray, self: TensorImpl, dtype: DType) -> Any:
-    if values.dtype == dtype.numpy and values.shape == self._shape and values.flags.c_contiguous and values.size:
+    if (
+        values.dtype == dtype.numpy
+        and values.shape == self._shape
+        and values.flags.c_contiguous
+        and values.size
+    ):
         return TensorImpl.adopt(values, dtype, self._device)
     return TensorImpl.of_values(values.reshape(self._shape), dtype, self._device)
 

@@ -14,8 +14,8 @@ from .scatter_gather import add_at, check_range
 Indices = tuple[TensorImpl | None, ...]
 
 
-def _advanced(self: TensorImpl, indices: Indices) -> tuple[Any, ...]:
-    """What NumPy takes for `indices`: masks made into positions, None into whole dimensions; all checked.
+def _advanced(self: TensorImpl, indices: Indices, checks: bool) -> tuple[Any, ...]:
+    """What NumPy takes for `indices`: masks made into positions, None into whole dimensions.
 
     NumPy's rule for where the new dimensions go is PyTorch's: in place of the indexed ones where these lie
     side by side, in front otherwise.
@@ -30,8 +30,8 @@ def _advanced(self: TensorImpl, indices: Indices) -> tuple[Any, ...]:
             for d, n in enumerate(index._shape):
                 if len(places) + d >= len(self._shape) or n != self._shape[len(places) + d]:
                     raise IndexError(
-                        f"The shape of the mask {list(index._shape)} at index {d} does not match the shape of "
-                        f"the indexed tensor {list(self._shape)} at index {len(places) + d}"
+                        f"The shape of the mask {list(index._shape)} at index {d} does not match the shape "
+                        f"of the indexed tensor {list(self._shape)} at index {len(places) + d}"
                     )
             found = np.nonzero(index.strided_array()) if index._shape else ()
             places.extend(found)
@@ -43,23 +43,30 @@ def _advanced(self: TensorImpl, indices: Indices) -> tuple[Any, ...]:
         raise IndexError(f"too many indices for tensor of dimension {len(self._shape)} (got {len(places)})")
     arrays = [place for place in places if not isinstance(place, slice)]
     try:
-        shared = np.broadcast_shapes(*(array.shape for array in arrays))
+        shared = (
+            arrays[0].shape if len(arrays) == 1 else np.broadcast_shapes(*(each.shape for each in arrays))
+        )
     except ValueError:
         shapes = ", ".join(str(list(array.shape)) for array in arrays)
         raise IndexError(
             f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
         ) from None
-    for dim, place in enumerate(places):
-        if not isinstance(place, slice) and 0 not in shared:
-            size = self._shape[dim]
-            if size == 0:
-                raise IndexError(f"index is out of bounds for dimension {dim} with size 0")
-            check_range(place, size, dim, IndexError, -size)
+    if checks and 0 not in shared:
+        for dim, place in enumerate(places):
+            if not isinstance(place, slice):
+                check_range(place, self._shape[dim], dim, IndexError, -self._shape[dim])
     return tuple(places)
 
 
 def _index_strides(self: TensorImpl, places: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     """Strides of x[places]: a TensorIterator's over the indices and self, still where an index moves."""
+    given = [place for place in places if not isinstance(place, slice)]
+    if geometry.is_contiguous(self._shape, self._stride) and all(each.flags.c_contiguous for each in given):
+        return geometry.contiguous_strides(shape)
+    return _walked_strides(self, places, shape)
+
+
+def _walked_strides(self: TensorImpl, places: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     given = [dim for dim, place in enumerate(places) if not isinstance(place, slice)]
     apart = given[-1] - given[0] + 1 != len(given)
     before = 0 if apart else given[0]
@@ -76,8 +83,13 @@ def _index_strides(self: TensorImpl, places: tuple[Any, ...], shape: tuple[int, 
 
 
 def _index(ks: int, self: TensorImpl, indices: Indices) -> Any:
-    places = _advanced(self, indices)
-    picked = np.asarray(self.strided_array()[places])
+    # NumPy finds what is out of range by itself, though without elements it looks less closely.
+    places = _advanced(self, indices, 0 in self._shape)
+    try:
+        picked = np.asarray(self.strided_array()[places])
+    except IndexError:
+        _advanced(self, indices, True)
+        raise
     return with_strides(picked, _index_strides(self, places, picked.shape), self)
 
 
@@ -87,7 +99,7 @@ index = forms("index", _index)
 def _index_put_into(
     array: np.ndarray, self: TensorImpl, indices: Indices, values: TensorImpl, accumulate: bool
 ) -> None:
-    places = _advanced(self, indices)
+    places = _advanced(self, indices, True)
     given = values.strided_array()
     if self._dtype is not values._dtype:
         raise RuntimeError(

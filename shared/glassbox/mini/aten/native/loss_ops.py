@@ -3,6 +3,7 @@
 reduction is 0 for one loss per element, 1 for their mean, 2 for their sum.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ...c10.dtype import dtype as DType  # noqa: N812
 from ...c10.dtype import int64, uint8
 from ...c10.tensor_impl import TensorImpl
 from .. import tensor_iterator
-from .reductions import add_reduce
+from .reductions import add_reduce, result_of
 from .resize import forms, not_implemented, scalar_type, with_strides
 
 NONE, MEAN, SUM = 0, 1, 2
@@ -55,6 +56,27 @@ def _check_nll(self: TensorImpl, target: TensorImpl, weight: TensorImpl | None, 
         raise not_implemented("nll_loss_out_frame", self._dtype)
 
 
+@functools.lru_cache(maxsize=16)
+def _row_starts(rows: int, classes: int) -> np.ndarray:
+    return np.arange(0, rows * classes, classes)
+
+
+def _plain_places(
+    self: TensorImpl, target: TensorImpl, weight: TensorImpl | None, ignore_index: int
+) -> np.ndarray | None:
+    """Where the wanted scores lie in the flat tensor; None where a row may be weighted, ignored or wrong."""
+    if weight is not None or len(self._shape) != 2 or target._dtype is not int64 or 0 in self._shape:
+        return None
+    rows, classes = self._shape
+    if 0 <= ignore_index < classes:
+        return None
+    wanted = target.strided_array()
+    # Seen as unsigned a negative number is larger than any class: one pass is enough.
+    if wanted.view(np.uint64).max() >= classes:
+        return None
+    return wanted + _row_starts(rows, classes)
+
+
 def _targets(
     self: TensorImpl, target: TensorImpl, weight: TensorImpl | None, ignore_index: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -87,6 +109,13 @@ def _nll_forward(
     ignore_index: int,
 ) -> tuple[Any, Any]:
     _check_nll(self, target, weight, spatial)
+    places = _plain_places(self, target, weight, ignore_index)
+    if places is not None and reduction != NONE:
+        # All rows count alike, which is what most programs ask for.
+        summed = -add_reduce(self.values().reshape(-1).take(places), (0,))
+        count = np.full((), places.size, summed.dtype)
+        loss = np.asarray(summed / count if reduction == MEAN else summed)
+        return result_of(loss, self._dtype, self), result_of(count, self._dtype, self)
     wanted, weights = _targets(self, target, weight, ignore_index)
     rows = _rows(self.values())
     scores = rows[np.arange(len(wanted)), wanted] if rows.size else np.zeros(len(wanted), rows.dtype)
@@ -119,8 +148,13 @@ def _nll_backward(
     total_weight: TensorImpl,
 ) -> Any:
     _check_nll(self, target, weight, spatial)
-    wanted, weights = _targets(self, target, weight, ignore_index)
+    places = _plain_places(self, target, weight, ignore_index)
     grad = grad_output.values().reshape(-1)
+    if places is not None:
+        spread = np.zeros(self._shape, grad.dtype)
+        spread.reshape(-1)[places] = -grad / total_weight.values() if reduction == MEAN else -grad
+        return result_of(spread, self._dtype, self)
+    wanted, weights = _targets(self, target, weight, ignore_index)
     if reduction == MEAN:
         # Divided once, not per row: what the mean divides by is the same for all.
         grad = grad / total_weight.values()

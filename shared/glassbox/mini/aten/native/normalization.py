@@ -81,7 +81,8 @@ def native_batch_norm(
     """(x - mean) / sqrt(var + eps) * weight + bias per channel; also mean and 1 / sqrt(var + eps).
 
     Channels are dimension 1. In training the statistics are the batch's, and the running ones move towards
-    them by `momentum`; else they are the running ones and the other two results are empty. RuntimeError where sizes or dtypes do not fit.
+    them by `momentum`; else they are the running ones and the other two results are empty.
+    RuntimeError where sizes or dtypes do not fit.
     """
     _check_batch_norm(
         input, {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}

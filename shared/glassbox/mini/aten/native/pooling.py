@@ -118,16 +118,22 @@ def _max_pool2d(
     rows, columns = windows.starts(0)[:, None], windows.starts(1)
     width = windows.size[1]
     best = np.full(windows.out_shape, lowest, values.dtype)
+    # Which cell of a window holds its largest element, from 1 on: arithmetic is faster than masked copies.
+    cells, found = np.zeros(windows.out_shape, np.int16), np.empty(windows.out_shape, np.int16)
+    offsets: list[int] = []
+    with_nan = floats and bool(np.isnan(values).any())
+    for nr, (i, j, seen) in enumerate(windows.cells(windows.padded(values, lowest))):
+        better = seen > best
+        if with_nan:
+            # NaN wins, and the last one stays.
+            better |= np.isnan(seen)
+        np.maximum(best, seen, best)
+        np.maximum(cells, np.multiply(better, np.int16(nr + 1), found), cells)
+        offsets.append(i * width + j)
     # Where nothing exceeds the lowest number, the first cell inside the image is named.
     first = _first_inside(rows, windows.dilation[0]) * width + _first_inside(columns, windows.dilation[1])
-    places = np.array(np.broadcast_to(first, windows.out_shape))
-    for i, j, seen in windows.cells(windows.padded(values, lowest)):
-        better = ~(seen <= best) if floats else seen > best
-        if floats:
-            # NaN wins, and the last one stays.
-            better &= (seen > best) | np.isnan(seen)
-        np.copyto(best, seen, where=better)
-        np.copyto(places, (rows + i) * width + (columns + j), where=better)
+    places = rows * width + columns + np.array([0, *offsets]).take(cells)
+    np.copyto(places, first, where=cells == 0)
     indices = with_strides(places, suggested_strides(places.shape, self), self, int64)
     return _like(best, self), indices
 

@@ -50,7 +50,10 @@ def reduced_count(array: np.ndarray, axes: tuple[int, ...]) -> int:
 
 def result_of(values: Any, dtype: DType, self: TensorImpl) -> Any:
     """Values as a contiguous tensor of `dtype` on the device of self."""
-    return TensorImpl.of_values(np.asarray(values), dtype, self._device)
+    array = np.asarray(values)
+    if array.dtype is dtype.numpy and dtype is not bfloat16 and array.flags.c_contiguous:
+        return TensorImpl.adopt(array, dtype, self._device)
+    return TensorImpl.of_values(array, dtype, self._device)
 
 
 def input_as(self: TensorImpl, dtype: DType) -> np.ndarray:

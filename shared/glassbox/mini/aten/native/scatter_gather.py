@@ -1,5 +1,6 @@
 """Rows and elements by one index: index_select, scatter (PyTorch: ATen/native/ScatterGatherChecks.h)."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -33,7 +34,12 @@ def index_array(name: str, index: TensorImpl) -> np.ndarray:
 
 
 def check_range(index: np.ndarray, size: int, dim: int, error: type[Exception], lowest: int = 0) -> None:
-    if index.size and not (lowest <= index.min() and index.max() < size):
+    if lowest == 0 and index.dtype == np.int64:
+        # Seen as unsigned a negative number is larger than any size: one pass is enough.
+        fine = not index.size or index.view(np.uint64).max() < size
+    else:
+        fine = not index.size or bool(index.min() >= lowest and index.max() < size)
+    if not fine:
         wrong = index[(index < lowest) | (index >= size)].flat[0]
         raise error(f"index {wrong} is out of bounds for dimension {dim} with size {size}")
 
@@ -137,9 +143,14 @@ def _check_index_shape(name: str, self: TensorImpl, axis: int, index: TensorImpl
 
 def _place(index: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
     """NumPy's index for x[i][index[i][j][k]][k] and its like: `index` along `axis`, own places elsewhere."""
-    grid: list[Any] = list(np.ogrid[tuple(slice(n) for n in index.shape)])
-    grid[axis] = index
-    return tuple(grid)
+    grid = _grid(index.shape)
+    return (*grid[:axis], index, *grid[axis + 1 :])
+
+
+@functools.lru_cache(maxsize=64)
+def _grid(shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """Per dimension the positions along it, broadcast over the others."""
+    return tuple(np.ogrid[tuple(slice(n) for n in shape)])
 
 
 def _gather(ks: int, self: TensorImpl, dim: int, index: TensorImpl, sparse_grad: bool) -> Any:

@@ -181,14 +181,14 @@ def test_sums_means_and_products(dtype: torch.dtype) -> None:
 
 def test_large_sums_are_accurate() -> None:
     generator = torch.Generator().manual_seed(1)
-    for shape in ((1_000_003,), (700, 1501), (20_000, 3), (100, 50, 40)):
+    for shape in ((1_000_003,), (700, 1501), (200_003, 3), (100, 50, 40)):
         x = torch.rand(shape, generator=generator)
         exact = x.double()
         ours = kernels()["sum"](0, to_mini(x), None)
         assert abs(ours.values().item() / exact.sum().item() - 1) < 1e-6
         for dim in range(len(shape)):
             rows = kernels()["sum.dim_IntList"](0, to_mini(x), (dim,), False, None)
-            np.testing.assert_allclose(rows.values(), exact.sum(dim).numpy(), 3e-6)
+            np.testing.assert_allclose(rows.values(), exact.sum(dim).numpy(), 1e-6)
 
 
 @pytest.mark.parametrize("dtype", ALL, ids=str)

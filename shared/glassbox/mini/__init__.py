@@ -6,9 +6,17 @@ records and the engine that plays back. Each folder imports downwards only; torc
 
 from typing import TYPE_CHECKING, Any
 
-from . import bindings
+from . import autograd, bindings, sim
 from .aten.core import library
 from .aten.core.dispatcher import dispatcher
+from .autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from .c10.device import device
 from .c10.dispatch_key import DispatchKey
 from .c10.dispatch_key_set import DispatchKeySet
@@ -42,21 +50,29 @@ __all__ = [
     "Storage",
     "Tensor",
     "as_tensor",
+    "autograd",
     "bfloat16",
     "bool",
     "device",
     "dispatcher",
     "dtype",
+    "enable_grad",
     "float32",
     "float64",
     "from_numpy",
+    "inference_mode",
     "int16",
     "int32",
     "int64",
     "int8",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
     "library",
     "manual_seed",
+    "no_grad",
     "pieces",
+    "set_grad_enabled",
+    "sim",
     "tensor",
     "uint8",
     "using",

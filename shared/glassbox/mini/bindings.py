@@ -5,15 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from . import gen_python_functions, operators, python_arg_parser
+from . import gen_python_functions, modes, operators, python_arg_parser
 from .aten import composites, native_functions, tensor_factories
 from .aten.core.dispatcher import OperatorHandle, dispatcher
 from .aten.core.kernel_function import KernelFunction
 from .autograd import register as autograd_register
 from .c10.dispatch_key import DispatchKey
+from .sim.launch import launch
 from .tensor import Tensor
 
-FALLTHROUGHS = ("BackendSelect", "ADInplaceOrView", "AutocastCPU", "AutocastPrivateUse1", "FuncTorchVmapMode")
+FALLTHROUGHS = (
+    *("BackendSelect", "ADInplaceOrView", "FuncTorchVmapMode", "VmapMode"),
+    *("Autocast" + name for name in ("CPU", "MTIA", "MAIA", "XPU", "MPS", "CUDA", "PrivateUse1")),
+)
 
 
 def initialize() -> dict[str, Callable[..., Any]]:
@@ -25,19 +29,26 @@ def initialize() -> dict[str, Callable[..., Any]]:
     for key in FALLTHROUGHS:
         dispatcher.register_fallback(getattr(DispatchKey, key), KernelFunction(None, "glassbox/mini/bindings.py"))
     for op in list(dispatcher.operators.values()):
-        if _is_factory(op):
+        if tensor_factories.needs_backend_select(op):
             kernel = tensor_factories.select_backend(op)
             place = "glassbox/mini/aten/tensor_factories.py"
             dispatcher.register_impl(op, DispatchKey.BackendSelect, KernelFunction(kernel, place))
+    for op in list(dispatcher.operators.values()):
+        _on_the_simulated_device(op)
     autograd_register.register_all()
+    modes.register_all()
     for name, slot in operators.slots().items():
         setattr(Tensor, name, slot)
     return add_methods()
 
 
-def _is_factory(op: OperatorHandle) -> bool:
-    arguments = op.schema.arguments
-    return any(a.type.base == "Device" for a in arguments) and not any(a.type.is_tensor for a in arguments)
+def _on_the_simulated_device(op: OperatorHandle) -> None:
+    """The CPU's kernel launched on sim."""
+    cpu = op.own_kernel(DispatchKey.CPU)
+    if cpu is None or cpu.function is None:
+        return
+    kernel = KernelFunction(launch(op.schema.key, cpu.function), "glassbox/mini/sim/launch.py, over " + cpu.registered)
+    dispatcher.register_impl(op, DispatchKey.PrivateUse1, kernel)
 
 
 def add_methods() -> dict[str, Callable[..., Any]]:

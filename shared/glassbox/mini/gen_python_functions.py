@@ -4,6 +4,7 @@ A name with one overload becomes a function with that schema's own parameters, w
 the arguments are already what the schema says. A name with several goes through the argument parser.
 """
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -29,8 +30,25 @@ def make_method(name: str, overloads: list[OperatorHandle]) -> Callable[..., Any
 def make_function(name: str, overloads: list[OperatorHandle]) -> Callable[..., Any]:
     """The function `name` of the package."""
     if len(overloads) == 1 and _is_simple(overloads[0]):
-        return _compiled(name, overloads[0], method=False)
-    return _parsed(name, overloads)
+        function = _compiled(name, overloads[0], method=False)
+    else:
+        function = _parsed(name, overloads)
+    return _factory(function) if any(_makes_tensors(op) for op in overloads) else function
+
+
+def _makes_tensors(op: OperatorHandle) -> bool:
+    return any(argument.type.base == "Device" for argument in op.schema.arguments)
+
+
+def _factory(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A factory function takes requires_grad, which is Python's affair and no operator's."""
+
+    @functools.wraps(function)
+    def make(*args: Any, requires_grad: bool = False, **kwargs: Any) -> Any:
+        made = function(*args, **kwargs)
+        return made.requires_grad_() if requires_grad else made
+
+    return make
 
 
 def _is_simple(op: OperatorHandle) -> bool:

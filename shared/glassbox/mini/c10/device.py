@@ -11,45 +11,47 @@ _KEYS = {kind: tensor_keys(backend) for kind, backend in BACKEND_OF.items()}
 
 
 class device:  # noqa: N801 - PyTorch's own name
-    """A place for storages, such as device("cpu"). Equal when type and index are.
+    """A place for storages, such as device("cpu"). There is one object per type and index, so `is` compares them.
 
-    keys, inference_keys: the dispatch keys of an ordinary tensor there, and of one made in inference
-    mode; backend_keys: the backend's own alone.
-    Raises RuntimeError for a type that this framework has no backend for.
+    keys, inference_keys: the dispatch keys of an ordinary tensor there, and of one made in inference mode;
+    backend_keys: the backend's own alone.
+    Raises RuntimeError for a type that this framework has no backend for, TypeError for no string.
     """
 
     __slots__ = ("type", "index", "keys", "inference_keys", "backend_keys")
 
-    def __init__(self, where: Union[str, "device"]) -> None:
+    type: str
+    index: int | None
+    keys: int
+    inference_keys: int
+    backend_keys: int
+
+    def __new__(cls, where: Union[str, "device"], index: int | None = None) -> "device":
         if isinstance(where, device):
-            self.type: str = where.type
-            self.index: int | None = where.index
-            self.keys: int = where.keys
-            self.inference_keys: int = where.inference_keys
-            self.backend_keys: int = where.backend_keys
-            return
+            return where
         if not isinstance(where, str):
             raise TypeError(f'device() needs a string such as "cpu", got {type(where).__name__}')
         kind, colon, number = where.partition(":")
         if kind not in BACKEND_OF:
             raise RuntimeError(f"no device is called {where!r}; the devices here are {', '.join(BACKEND_OF)}")
-        if colon and not number.isdecimal():
+        if colon and (index is not None or not number.isdecimal()):
             raise RuntimeError(
                 f"Invalid device string: {where!r}: after the colon comes a number, as in 'cpu:0'"
             )
-        self.type = kind
-        self.index = int(number) if colon else None
-        self.keys = _KEYS[kind]
-        self.inference_keys = remove_key(self.keys, AUTOGRAD | AD_INPLACE_OR_VIEW)
-        self.backend_keys = remove_key(self.inference_keys, AUTOCAST)
+        place = int(number) if colon else index
+        found = _known.get((kind, place))
+        if found is None:
+            found = object.__new__(cls)
+            found.type = kind
+            found.index = place
+            found.keys = _KEYS[kind]
+            found.inference_keys = remove_key(found.keys, AUTOGRAD | AD_INPLACE_OR_VIEW)
+            found.backend_keys = remove_key(found.inference_keys, AUTOCAST)
+            _known[kind, place] = found
+        return found
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, device):
-            return NotImplemented
-        return self.type == other.type and self.index == other.index
-
-    def __hash__(self) -> int:
-        return hash((self.type, self.index))
+    def __reduce__(self) -> tuple[object, ...]:
+        return device, (str(self),)
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
@@ -60,4 +62,5 @@ class device:  # noqa: N801 - PyTorch's own name
         return f"device(type='{self.type}', index={self.index})"
 
 
+_known: dict[tuple[str, int | None], device] = {}
 CPU = device("cpu")

@@ -178,6 +178,12 @@ def _list_of(one: Convert, kind: Type) -> Convert:
     later = _to_index if kind.base == "int" else None
 
     def convert(value: Any, where: str) -> tuple[Any, ...]:
+        if type(value) is tuple and later is not None:
+            for item in value:
+                if type(item) is not int:
+                    break
+            else:
+                return value
         if isinstance(value, tuple | list):
             if later is not None and value:
                 # Only the first item tells what a list holds: zeros(2, True) is taken, zeros(True, 2) is not.
@@ -252,7 +258,7 @@ def choose(name: str, overloads: list[Any], args: tuple[Any, ...], kwargs: dict[
     problems = []
     for op in overloads:
         try:
-            return op, op._bind(args, kwargs)
+            return op, op.bind(args, kwargs)
         except TypeError as problem:
             problems.append(str(problem))
     if len(overloads) == 1:

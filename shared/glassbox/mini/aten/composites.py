@@ -485,26 +485,3 @@ def dropout(ks: int, input: Any, p: float, train: bool) -> Any:  # noqa: A002
     if p == 0 or not train or layout.numel(input._shape) == 0:
         return input
     return at.native_dropout(input, p, train)[0]
-
-
-# Factories from a tensor
-
-
-def new_empty(ks: int, self: Any, size: Ints, dtype: Any, device: Any) -> Any:
-    return at.empty_memory_format(size, dtype or self._dtype, device or self._device, None)
-
-
-def new_empty_strided(ks: int, self: Any, size: Ints, stride: Ints, dtype: Any, device: Any) -> Any:
-    return at.empty_strided(size, stride, dtype or self._dtype, device or self._device)
-
-
-def new_zeros(ks: int, self: Any, size: Ints, dtype: Any, device: Any) -> Any:
-    return at.zero_(new_empty(ks, self, size, dtype, device))
-
-
-def new_ones(ks: int, self: Any, size: Ints, dtype: Any, device: Any) -> Any:
-    return at.fill__Scalar(new_empty(ks, self, size, dtype, device), 1)
-
-
-def new_full(ks: int, self: Any, size: Ints, fill_value: Any, dtype: Any, device: Any) -> Any:
-    return at.fill__Scalar(new_empty(ks, self, size, dtype, device), fill_value)

@@ -8,14 +8,18 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
 from ..c10 import dtype as dtypes
 from ..c10 import geometry
 from ..c10.device import CPU
-from ..c10.dispatch_key_set import AD_INPLACE_OR_VIEW, AUTOGRAD
+from ..c10.dispatch_key import DispatchKey
+from ..c10.dispatch_key_set import AD_INPLACE_OR_VIEW, AUTOGRAD, full_after
 from ..c10.local_dispatch_key_set import KeysGuard
 from . import ops as at
 
 Ints = tuple[int, ...]
+BELOW_BACKEND_SELECT = full_after(DispatchKey.BackendSelect)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -55,12 +59,20 @@ def scalar_tensor(ks: int, s: Any, dtype: Any, device: Any) -> Any:
     return at.fill__Scalar(at.empty_memory_format((), dtype, device, None), s)
 
 
+def _filled_like(self: Any, value: int, dtype: Any, device: Any, memory_format: Any) -> Any:
+    """A tensor like self full of one small number, at once where nothing has to be worked out."""
+    if dtype is device is memory_format is None and self._device is CPU and self._dtype is not dtypes.bfloat16:
+        if self._stride == geometry.contiguous_strides(self._shape):
+            return self.adopt(np.full(self._shape, value, self._dtype.numpy), self._dtype, CPU)
+    return full_like(0, self, value, dtype, device, memory_format)
+
+
 def zeros_like(ks: int, self: Any, dtype: Any, device: Any, memory_format: Any) -> Any:
-    return full_like(ks, self, 0, dtype, device, memory_format)
+    return _filled_like(self, 0, dtype, device, memory_format)
 
 
 def ones_like(ks: int, self: Any, dtype: Any, device: Any, memory_format: Any) -> Any:
-    return full_like(ks, self, 1, dtype, device, memory_format)
+    return _filled_like(self, 1, dtype, device, memory_format)
 
 
 @below_autograd
@@ -141,6 +153,33 @@ def empty_like(ks: int, self: Any, dtype: Any, device: Any, memory_format: Any) 
     return at.empty_strided(self._shape, stride, dtype, device)
 
 
+@below_autograd
+def new_empty(ks: int, self: Any, size: Ints, dtype: Any, device: Any) -> Any:
+    return at.empty_memory_format(size, dtype or self._dtype, device or self._device, None)
+
+
+@below_autograd
+def new_empty_strided(ks: int, self: Any, size: Ints, stride: Ints, dtype: Any, device: Any) -> Any:
+    return at.empty_strided(size, stride, dtype or self._dtype, device or self._device)
+
+
+@below_autograd
+def new_zeros(ks: int, self: Any, size: Ints, dtype: Any, device: Any) -> Any:
+    return at.zero_(at.empty_memory_format(size, dtype or self._dtype, device or self._device, None))
+
+
+@below_autograd
+def new_ones(ks: int, self: Any, size: Ints, dtype: Any, device: Any) -> Any:
+    return at.fill__Scalar(at.empty_memory_format(size, dtype or self._dtype, device or self._device, None), 1)
+
+
+@below_autograd
+def new_full(ks: int, self: Any, size: Ints, fill_value: Any, dtype: Any, device: Any) -> Any:
+    return at.fill__Scalar(
+        at.empty_memory_format(size, dtype or self._dtype, device or self._device, None), fill_value
+    )
+
+
 def arange(ks: int, end: Any, dtype: Any, device: Any) -> Any:
     return at.arange_start_step(0, end, 1, dtype, device)
 
@@ -149,13 +188,31 @@ def arange_start(ks: int, start: Any, end: Any, dtype: Any, device: Any) -> Any:
     return at.arange_start_step(start, end, 1, dtype, device)
 
 
+def needs_backend_select(op: Any) -> bool:
+    """Whether an op takes a dtype and a device for a result that lies where they say, which no tensor tells."""
+    schema = op.schema
+    keyword_only = {argument.type.base for argument in schema.arguments if argument.kwarg_only}
+    if not {"ScalarType", "Device"} <= keyword_only:
+        return False
+    return not (schema.base.endswith("_like") or schema.base.startswith("new_"))
+
+
 def select_backend(op: Any) -> Callable[..., Any]:
-    """The BackendSelect kernel of an op without tensors: its device argument says which backend makes the result.
+    """The BackendSelect kernel of such an op: adds the backend of its device argument to the call's keys.
 
     PyTorch: torchgen's RegisterBackendSelect.cpp.
     """
     place = next(nr for nr, argument in enumerate(op.schema.arguments) if argument.type.base == "Device")
     kernels = op.kernels
+    if any(argument.type.is_tensor for argument in op.schema.arguments):
+
+        def of_tensor(key_set: int, self: Any, *arguments: Any) -> Any:
+            device = arguments[place - 1]
+            keys = self._key_set | (0 if device is None else device.backend_keys)
+            keys &= BELOW_BACKEND_SELECT
+            return kernels[keys](keys, self, *arguments)
+
+        return of_tensor
 
     def kernel(key_set: int, *arguments: Any) -> Any:
         device = arguments[place] or CPU

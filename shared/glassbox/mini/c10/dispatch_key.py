@@ -158,12 +158,12 @@ _define()
 
 
 def parse(name: "str | DispatchKey") -> DispatchKey:
-    """The key called `name`; ValueError names the ones that look alike."""
+    """The key called `name`; RuntimeError names the ones that look alike."""
     if isinstance(name, DispatchKey):
         return name
     found = _Keys._by_name.get(name)
     if found is None:
         near = [key.name for key in DispatchKey if str(name).lower() in key.name.lower()][:5]
         hint = f"; did you mean {', '.join(near)}?" if name and near else ": see glassbox.mini.DispatchKey"
-        raise ValueError(f"no dispatch key is called {name!r}{hint}")
+        raise RuntimeError(f"no dispatch key is called {name!r}{hint}")
     return found

@@ -74,21 +74,26 @@ def runtime_key(functionality: int, backend: int) -> DispatchKey:
 
 
 def full_after(key: DispatchKey) -> int:
-    """All backends and every functionality below the key's own."""
-    return (1 << (NUM_BACKENDS + key.functionality - 1)) - 1
+    """All backends and every functionality below the key's own, and PythonDispatcher, which nothing takes away."""
+    return (1 << (NUM_BACKENDS + key.functionality - 1)) - 1 | bits(DispatchKey.PythonDispatcher)
 
 
 class DispatchKeySet:
-    """A set of keys for people: `DispatchKeySet(raw)`, `DispatchKeySet.of("CPU", "AutogradCPU")`.
+    """A set of keys for people: `DispatchKeySet(DispatchKey.CPU)`, `DispatchKeySet.of("CPU", "AutogradCPU")`.
 
     Sets combine with |, & and - (which leaves backend bits alone), compare with ==, and list their keys from
-    the lowest to the highest priority.
+    the lowest to the highest priority. A number stands for the set with these bits.
     """
 
     __slots__ = ("_raw",)
 
-    def __init__(self, raw: int = 0) -> None:
-        self._raw = raw
+    def __init__(self, keys: "int | DispatchKey" = 0) -> None:
+        self._raw = keys if isinstance(keys, int) else bits(keys)
+
+    @classmethod
+    def from_raw_repr(cls, raw: int) -> "DispatchKeySet":
+        """The set that a 64-bit number stands for."""
+        return cls(raw)
 
     @classmethod
     def of(cls, *keys: str | DispatchKey) -> "DispatchKeySet":

@@ -9,8 +9,9 @@ operator's dispatch table: one row per runtime key, filled by the first of these
    FuncTorchBatchedDecomposition
 3. the key's backend fallback
 
-A call goes to the row of the highest key in its key set; a row that holds a fallthrough is passed over. What a key set
-leads to is worked out at its first use and remembered in the operator's KernelTable until any registration changes.
+Keys whose row holds a fallthrough are masked out of a call's key set; the call goes to the row of the highest key that is
+left. What a key set leads to is worked out at its first use and remembered in the operator's KernelTable until any
+registration changes.
 """
 
 import threading
@@ -20,11 +21,12 @@ from typing import Any
 
 from ...c10 import dispatch_key_set
 from ...c10.dispatch_key import BACKENDS, FUNCTIONALITIES, PER_BACKEND, DispatchKey, parse
-from ...c10.dispatch_key_set import BACKEND_MASK, DispatchKeySet, bits
+from ...c10.dispatch_key_set import NUM_BACKENDS, DispatchKeySet
 from ...c10.pieces import an_int, on_swap, piece
-from . import gen_operators
+from . import boxing, gen_operators
 from .function_schema import FunctionSchema
 from .kernel_function import KernelFunction
+from .op_overload import OpOverload
 
 # Keys whose tensors have an autograd of no backend's own.
 AUTOGRADOTHER_BACKENDS = tuple(
@@ -37,22 +39,22 @@ _AUTOGRADS = (
     parse("AutogradNestedTensor"),
 )
 _BACKENDS = _DENSE + AUTOGRADOTHER_BACKENDS
+_NESTED = tuple(parse("NestedTensor" + backend) for backend in BACKENDS)
 
 # Alias key -> the runtime keys it fills.
 ALIAS_COVERS: dict[str, frozenset[DispatchKey]] = {
     "Autograd": frozenset(_AUTOGRADS),
-    "CompositeImplicitAutograd": frozenset(
-        _BACKENDS
-        + _AUTOGRADS
-        + tuple(parse("NestedTensor" + backend) for backend in BACKENDS)
-        + (parse("Functionalize"),)
-    ),
+    "CompositeImplicitAutograd": frozenset(_BACKENDS + _AUTOGRADS + _NESTED),
     "CompositeExplicitAutograd": frozenset(_BACKENDS),
+    # A backend that has only functional kernels must not get in-place ones that call them.
     "CompositeExplicitAutogradNonFunctional": frozenset(
-        key for key in _BACKENDS if not (key.name.startswith("Sparse"))
+        key
+        for key in _BACKENDS
+        if FUNCTIONALITIES[key.functionality - 1] != "Sparse"
+        and BACKENDS[key.backend - 1] not in ("XLA", "Lazy")
     ),
     "FuncTorchBatchedDecomposition": frozenset((parse("FuncTorchBatched"),)),
-    "CompositeImplicitAutogradNestedTensor": frozenset(parse("NestedTensor" + b) for b in BACKENDS),
+    "CompositeImplicitAutogradNestedTensor": frozenset((*_NESTED, parse("AutogradNestedTensor"))),
 }
 
 
@@ -94,8 +96,8 @@ def resolve_kernel(key: str, registered: frozenset[str], fallbacks: frozenset[st
     """Whose kernel the row of runtime key `key` holds: (name of the key it was registered to, reason), or None.
 
     registered: the keys that the operator has kernels for; fallbacks: the keys that have a backend fallback. The
-    reasons are PyTorch's: "kernel", "default backend kernel", "math kernel", "autograd kernel", "batched kernel",
-    "backend fallback", "ambiguous autogradother".
+    reasons are PyTorch's: "kernel", "default backend kernel", "math kernel", "nested kernel", "autograd kernel",
+    "batched kernel", "backend fallback", "ambiguous autogradother".
     """
     if key in registered:
         return key, "kernel"
@@ -149,8 +151,9 @@ class KernelTable(dict[int, Callable[..., Any]]):
         self.op = op
 
     def __missing__(self, key_set: int) -> Callable[..., Any]:
-        function = self.op.lookup(key_set)
-        self[key_set] = function
+        # Under the lock, lest a function that was looked up before a registration be kept after it.
+        with self.op.dispatcher.lock:
+            function = self[key_set] = self.op.lookup(key_set)
         return function
 
 
@@ -159,6 +162,9 @@ class OperatorHandle:
 
     call(*arguments)             what at::_ops::add_Tensor::call does; all arguments in the schema's order
     redispatch(key_set, *args)   the same from a kernel, with the keys that are left
+    bind(args, kwargs)           what Python wrote -> all arguments in the schema's order
+    unbind(arguments)            all arguments -> (args, kwargs) as Python writes them
+    overload                     the operator as Python has it: an OpOverload
     """
 
     __slots__ = (
@@ -168,8 +174,10 @@ class OperatorHandle:
         "kernels",
         "registrations",
         "dispatcher",
-        "_packet",
-        "_bind",
+        "overload",
+        "bind",
+        "unbind",
+        "_rows",
         "__weakref__",
     )
 
@@ -180,8 +188,10 @@ class OperatorHandle:
         self.kernels = KernelTable(self)
         self.registrations: dict[DispatchKey, list[KernelFunction]] = {}
         self.call = gen_operators.make_call(schema, self.kernels)
-        self._packet: Any = None
-        self._bind: Any = None
+        self.bind = dispatcher.binder(schema)
+        self.unbind = boxing.make_unbinder(schema)
+        self.overload = OpOverload(self)
+        self._rows: dict[DispatchKey, Row] = {}
 
     @property
     def name(self) -> str:
@@ -198,8 +208,19 @@ class OperatorHandle:
         found = self.registrations.get(key)
         return found[-1] if found else None
 
+    def forget(self) -> None:
+        """Drop what was worked out from registrations."""
+        self._rows.clear()
+        self.kernels.clear()
+
     def row(self, key: DispatchKey) -> Row:
         """The dispatch table's row of a runtime key."""
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = self._resolve(key)
+        return row
+
+    def _resolve(self, key: DispatchKey) -> Row:
         registered = frozenset(key.name for key, kernels in self.registrations.items() if kernels)
         resolved = resolve_kernel(key.name, registered, self.dispatcher.fallback_names())
         if resolved is None:
@@ -211,18 +232,30 @@ class OperatorHandle:
             return Row(key, self.dispatcher.fallbacks[key][-1], reason)
         return Row(key, self.own_kernel(parse(name)), reason)
 
+    def effective(self, key_set: int) -> int:
+        """The key set without the keys that this operator has fallthroughs for.
+
+        Of a functionality with one key per backend the highest backend's key decides.
+        """
+        left = key_set
+        backend = dispatch_key_set.highest_backend(key_set)
+        rest = key_set >> NUM_BACKENDS
+        while rest:
+            place = rest.bit_length()
+            rest &= ~(1 << (place - 1))
+            row = self.row(dispatch_key_set.runtime_key(place, backend))
+            if row.kernel is not None and row.kernel.is_fallthrough:
+                left &= ~(1 << (NUM_BACKENDS + place - 1))
+        return left
+
     def winner(self, key_set: int) -> tuple[Row, int]:
-        """The row that a call with `key_set` goes to, and the set without the fallthrough keys that were passed over.
+        """The row that a call with `key_set` goes to, and the effective key set, which its kernel is told.
 
         Raises NotImplementedError where no kernel is there, naming the operator, the keys and what is registered.
         """
-        left = key_set
-        while True:
-            key = dispatch_key_set.highest_priority_key(left)
-            row = self.row(key)
-            if row.kernel is None or not row.kernel.is_fallthrough:
-                break
-            left = dispatch_key_set.remove_key(left, bits(key) & ~BACKEND_MASK)
+        left = self.effective(key_set)
+        key = dispatch_key_set.highest_priority_key(left)
+        row = self.row(key)
         if row.kernel is None:
             raise NotImplementedError(self._missing(key, key_set, row.reason))
         return row, left
@@ -231,7 +264,7 @@ class OperatorHandle:
         """The function that runs for a key set, wrapped by whoever watches the dispatcher."""
         row, left = self.winner(key_set)
         assert row.kernel is not None
-        function = row.kernel.bound_to(self)
+        function = row.kernel.bound_to(self, left)
         for watch in self.dispatcher.watchers:
             function = watch(self, row, left, function)
         return function
@@ -275,15 +308,8 @@ class OperatorHandle:
             f"mini.library.impl({self.name!r}, {key.name!r}), or move the arguments to a device that has one"
         )
 
-    def __str__(self) -> str:
-        return f"{self.schema.namespace}.{self.schema.base}.{self.schema.overload_name}"
-
     def __repr__(self) -> str:
-        return f"<OpOverload(op='{self.schema.namespace}.{self.schema.base}', overload='{self.schema.overload_name}')>"
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The call as Python writes it: keywords, numbers for tensors, defaults left out."""
-        return self.call(*self._bind(args, kwargs))
+        return f"<OperatorHandle {self.name}>"
 
 
 class Registration:
@@ -309,37 +335,42 @@ class Dispatcher:
 
     def __init__(self) -> None:
         self.operators: dict[tuple[str, str], OperatorHandle] = {}
+        # namespace::base -> its overloads in the order of their definition.
+        self.overloads: dict[str, list[OperatorHandle]] = {}
         self.fallbacks: dict[DispatchKey, list[KernelFunction]] = {}
         self.watchers: list[Watcher] = []
-        self._lock = threading.RLock()
-        # Replaced by the Python binding, which knows how arguments are written there.
-        self.binder: Callable[[FunctionSchema], Callable[..., Any]] | None = None
+        self.lock = threading.RLock()
+        # Set by the Python binding, which knows how arguments are written there.
+        self.binder: Callable[[FunctionSchema], Callable[..., Any]] = _no_binder
 
     def register_def(self, schema: FunctionSchema, tags: tuple[str, ...] = ()) -> OperatorHandle:
         """A new operator; RuntimeError where one with this name and overload is there already."""
         key = (schema.name, schema.overload)
-        with self._lock:
+        with self.lock:
             if key in self.operators:
                 raise RuntimeError(
                     f"{self.operators[key].name} is defined already, with the schema {self.operators[key].schema}: "
                     f"choose another name or overload"
                 )
             op = self.operators[key] = OperatorHandle(schema, self, tags)
-            if self.binder is not None:
-                op._bind = self.binder(schema)
+            self.overloads.setdefault(schema.name, []).append(op)
             return op
 
     def deregister_def(self, op: OperatorHandle) -> None:
         """Forget an operator."""
-        with self._lock:
-            self.operators.pop((op.schema.name, op.schema.overload), None)
-            self.forget()
+        with self.lock:
+            if self.operators.pop((op.schema.name, op.schema.overload), None) is None:
+                return
+            self.overloads[op.schema.name].remove(op)
+            if not self.overloads[op.schema.name]:
+                del self.overloads[op.schema.name]
+            op.forget()
 
     def register_impl(self, op: OperatorHandle, key: DispatchKey, kernel: KernelFunction) -> Registration:
         """A kernel of `op` for a runtime or alias key; the newest one counts."""
         if key is DispatchKey.Undefined:
             raise ValueError(f"a kernel cannot be registered to Undefined: {op.name} needs a key that calls can have")
-        return self._push(op.registrations, key, kernel, op.kernels.clear)
+        return self._push(op.registrations, key, kernel, op.forget)
 
     def register_fallback(self, key: DispatchKey, kernel: KernelFunction) -> Registration:
         """A kernel for every operator that has none for `key`; ValueError for an alias key."""
@@ -361,27 +392,28 @@ class Dispatcher:
         base, _, overload = full.partition(".")
         found = self.find_schema(base, overload)
         if found is None:
-            others = [op.name for (known, _), op in self.operators.items() if known == base]
+            others = [op.name for op in self.overloads.get(base, ())]
             hint = f"; its overloads are {', '.join(others)}" if others else ""
             raise RuntimeError(f"no operator is called {name!r}{hint}")
         return found
 
     def watch(self, watcher: Watcher) -> Registration:
         """From now on each kernel is wrapped as watcher(op, row, key_set, function) says when it is looked up."""
-        with self._lock:
+        with self.lock:
             self.watchers.append(watcher)
             self.forget()
         return Registration(lambda: self._unwatch(watcher))
 
     def _unwatch(self, watcher: Watcher) -> None:
-        with self._lock:
+        with self.lock:
             self.watchers.remove(watcher)
             self.forget()
 
     def forget(self) -> None:
         """Drop what was worked out from registrations: a change may lead any call elsewhere."""
-        for op in list(self.operators.values()):
-            op.kernels.clear()
+        with self.lock:
+            for op in self.operators.values():
+                op.forget()
 
     def _push(
         self,
@@ -390,16 +422,23 @@ class Dispatcher:
         kernel: KernelFunction,
         forget: Callable[[], None],
     ) -> Registration:
-        with self._lock:
+        with self.lock:
             stacks.setdefault(key, []).append(kernel)
             forget()
 
         def remove() -> None:
-            with self._lock:
+            with self.lock:
                 stacks[key].remove(kernel)
                 forget()
 
         return Registration(remove)
+
+
+def _no_binder(schema: FunctionSchema) -> Callable[..., Any]:
+    def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        raise RuntimeError(f"{schema.key} cannot be called from Python: no binding reads its arguments")
+
+    return bind
 
 
 dispatcher = Dispatcher()

@@ -21,6 +21,14 @@ _TYPE = re.compile(r"^(?P<base>[A-Za-z]\w*)(?:\((?P<alias>[^)]*)\))?(?P<rest>(?:
 
 
 @dataclass(frozen=True, slots=True)
+class AliasInfo:
+    """What an alias annotation such as (a!) says: the letters, and whether the memory is written to."""
+
+    before_set: frozenset[str]
+    is_write: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Type:
     """The type of an argument or a result.
 
@@ -44,6 +52,10 @@ class Type:
     @property
     def is_tensor(self) -> bool:
         return self.base == "Tensor"
+
+    @property
+    def alias_info(self) -> AliasInfo | None:
+        return AliasInfo(frozenset((self.alias,)), self.is_write) if self.alias else None
 
     def __str__(self) -> str:
         text = self.base
@@ -72,6 +84,18 @@ class Argument:
         """An argument of an out= variant that takes the result."""
         return self.kwarg_only and self.type.is_write
 
+    @property
+    def alias_info(self) -> "AliasInfo | None":
+        return self.type.alias_info
+
+    @property
+    def default_value(self) -> Any:
+        """The default, None where there is none too: see has_default_value()."""
+        return self.default if self.has_default else None
+
+    def has_default_value(self) -> bool:
+        return self.has_default
+
     def __str__(self) -> str:
         return f"{self.type} {self.name}" + (f"={_written(self.default, self.type)}" if self.has_default else "")
 
@@ -82,6 +106,10 @@ class Return:
 
     type: Type
     name: str = ""
+
+    @property
+    def alias_info(self) -> AliasInfo | None:
+        return self.type.alias_info
 
     def __str__(self) -> str:
         return f"{self.type} {self.name}".rstrip()
@@ -103,8 +131,8 @@ class FunctionSchema:
 
     @property
     def overload_name(self) -> str:
-        """What comes after the dot in Python: "default" for the nameless overload."""
-        return self.overload or "default"
+        """The overload as PyTorch's schemas call it: "" for the nameless one, which is "default" in Python."""
+        return self.overload
 
     @property
     def key(self) -> str:
@@ -152,7 +180,7 @@ class FunctionSchema:
 
 
 def parse(line: str, namespace: str = "aten") -> FunctionSchema:
-    """The schema that `line` writes; ValueError says what cannot be read in it and where."""
+    """The schema that `line` writes; RuntimeError says what cannot be read in it and where."""
     text = line.strip()
     opened = text.find("(")
     if opened < 0 or "->" not in text:
@@ -281,5 +309,5 @@ def _split(text: str) -> list[str]:
     return [*parts, rest] if rest else parts
 
 
-def _problem(line: str, what: str) -> ValueError:
-    return ValueError(f"cannot read the schema {line.strip()!r}: {what}")
+def _problem(line: str, what: str) -> RuntimeError:
+    return RuntimeError(f"cannot read the schema {line.strip()!r}: {what}")

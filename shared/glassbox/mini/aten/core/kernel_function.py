@@ -9,7 +9,10 @@ class KernelFunction:
 
     function      kernel(key_set, *arguments); None for a fallthrough, which the dispatcher passes over
     registered    where, for people: "registered at native/binary_ops.py:12" without the first words
-    boxed         function(op, key_set, arguments) that serves any operator
+    boxed         the function is one (op, key_set, arguments) that serves any operator
+
+    A boxed function is told the effective key set of the call. An unboxed one gets the set as it was looked up with, which
+    may hold keys that the operator has fallthroughs for: it masks out what lies above it and hands on the rest.
     """
 
     __slots__ = ("function", "registered", "boxed")
@@ -23,8 +26,8 @@ class KernelFunction:
     def is_fallthrough(self) -> bool:
         return self.function is None
 
-    def bound_to(self, op: Any) -> Callable[..., Any]:
-        """A function (key_set, *arguments) that runs this kernel for `op`."""
+    def bound_to(self, op: Any, effective: int) -> Callable[..., Any]:
+        """A function (key_set, *arguments) that runs this kernel for calls of `op` with one effective key set."""
         function = self.function
         if function is None:
             raise RuntimeError("a fallthrough cannot be called: the dispatcher passes over it")
@@ -32,7 +35,7 @@ class KernelFunction:
             return function
 
         def unboxed(key_set: int, *arguments: Any) -> Any:
-            return function(op, key_set, arguments)
+            return function(op, effective, arguments)
 
         return unboxed
 

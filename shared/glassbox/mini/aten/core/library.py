@@ -17,11 +17,13 @@ from ...c10.dispatch_key_set import DispatchKeySet
 from . import function_schema
 from .dispatcher import OperatorHandle, Registration, dispatcher
 from .kernel_function import KernelFunction, place_of
+from .op_overload import OpOverload
 
 KINDS = ("DEF", "IMPL", "FRAGMENT")
 
-# (operator, key) pairs that some Library holds a kernel for: a second one is more often a slip than a wish.
+# (operator, key) pairs that some Library holds a kernel for, and the namespaces that one of kind DEF has taken.
 _taken: dict[tuple[str, DispatchKey], int] = {}
+_namespaces: set[str] = set()
 
 
 class _Fallthrough:
@@ -35,8 +37,9 @@ fallthrough_kernel = _Fallthrough()
 class Library:
     """A bundle of registrations in one namespace.
 
-    kind "DEF" or "FRAGMENT" may define operators, "IMPL" registers kernels only; namespace "_" with "IMPL" registers
-    fallbacks. ValueError for another kind or namespace.
+    kind: "DEF" and "FRAGMENT" may define operators, of "DEF" there is one per namespace; "IMPL" registers kernels only.
+    Namespace "_" with "IMPL" registers fallbacks. ValueError for another kind or namespace, RuntimeError for a namespace
+    whose DEF is there.
     """
 
     def __init__(self, ns: str, kind: str = "FRAGMENT", dispatch_key: str = "") -> None:
@@ -44,70 +47,91 @@ class Library:
             raise ValueError(f"a Library's kind is one of {', '.join(KINDS)}, not {kind!r}")
         if not (ns == "_" or ns.isidentifier()):
             raise ValueError(f"a Library's namespace is a name such as 'mine' or 'aten', not {ns!r}")
+        if kind == "DEF":
+            if ns in _namespaces or ns == "aten":
+                raise RuntimeError(
+                    f"only one Library of kind DEF can define the namespace {ns}: make this one a FRAGMENT, or take the "
+                    f"other back"
+                )
+            _namespaces.add(ns)
         self.ns = ns
         self.kind = kind
         self.dispatch_key = dispatch_key
         self._registrations: list[Registration] = []
-        self._defined: list[OperatorHandle] = []
-        self._held: list[tuple[str, DispatchKey]] = []
 
     def define(self, schema: str, *, tags: tuple[str, ...] = ()) -> str:
         """A new operator from its schema line; returns its name.
 
-        ValueError where the line cannot be read or names another namespace, RuntimeError where the operator is there.
+        RuntimeError where the line cannot be read or the operator is there already; ValueError for another namespace.
         """
         if self.kind == "IMPL":
-            raise ValueError('a Library of kind "IMPL" defines no operators: make one of kind "FRAGMENT"')
+            raise RuntimeError('a Library of kind "IMPL" defines no operators: make one of kind "FRAGMENT"')
         parsed = function_schema.parse(schema, self.ns)
         if parsed.namespace != self.ns:
             raise ValueError(f"{schema!r} lies in namespace {parsed.namespace!r}, this Library in {self.ns!r}")
         op = dispatcher.register_def(parsed, tags)
-        self._defined.append(op)
+        self._registrations.append(Registration(lambda: dispatcher.deregister_def(op)))
         return parsed.key
 
     def impl(
         self,
-        op_name: str | OperatorHandle,
+        op_name: str | OpOverload,
         fn: Any,
         dispatch_key: str = "",
         *,
         with_keyset: bool = False,
-        allow_override: bool = False,
+        allow_override: bool = True,
     ) -> None:
         """`fn` runs for calls of an operator whose highest key is `dispatch_key`, an alias key for all it covers.
 
-        fn gets the arguments as Python writes them, keyword-only ones by keyword, and first the DispatchKeySet where
-        with_keyset is set; library.fallthrough_kernel lets calls pass over the key. RuntimeError where another Library
-        holds a kernel for the two already, unless allow_override; ValueError for an unknown key.
+        fn gets the arguments as Python writes them, defaults left out, and before them the call's DispatchKeySet where
+        with_keyset is set; library.fallthrough_kernel lets calls pass over the key. The newest kernel counts. RuntimeError
+        for an unknown key or operator, and unless allow_override where a Library holds a kernel for the two already.
         """
+        self._impl(op_name, lambda op: _python_kernel(fn, with_keyset), dispatch_key, allow_override)
+
+    def _impl(
+        self,
+        op_name: str | OpOverload,
+        make: Callable[[OperatorHandle], KernelFunction],
+        dispatch_key: str,
+        allow_override: bool,
+    ) -> None:
         key = self._key(dispatch_key)
-        op = op_name if isinstance(op_name, OperatorHandle) else self._find(op_name)
+        op = self._find(op_name)
         held = (op.name, key)
         if _taken.get(held) and not allow_override:
             raise RuntimeError(
-                f"a kernel for {op.name} and {key.name} is registered from Python already: take that Library back, or "
-                f"say allow_override=True"
+                f"This is not allowed since there's already a kernel registered from Python for {op.name} and {key.name}: "
+                f"take that Library back, or say allow_override=True"
             )
-        kernel = self._kernel(fn, op, with_keyset)
-        self._registrations.append(dispatcher.register_impl(op, key, kernel))
-        self._held.append(held)
+        registration = dispatcher.register_impl(op, key, make(op))
         _taken[held] = _taken.get(held, 0) + 1
 
+        def remove() -> None:
+            registration.remove()
+            _taken[held] -= 1
+
+        self._registrations.append(Registration(remove))
+
     def fallback(self, fn: Any, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
-        """`fn(op, *args, **kwargs)` runs for every operator that has no kernel of its own for a runtime key."""
+        """`fn(op, *args, **kwargs)` runs for every operator that has no kernel of its own for a runtime key.
+
+        RuntimeError for another namespace than "_", an unknown key, or an alias key.
+        """
         if self.ns != "_":
-            raise ValueError(f'a fallback serves all namespaces: use Library("_", "IMPL"), not {self.ns!r}')
+            raise RuntimeError(f'a fallback serves all namespaces: use Library("_", "IMPL"), not {self.ns!r}')
         key = self._key(dispatch_key)
         if fn is fallthrough_kernel:
             kernel = KernelFunction(None, "library")
         else:
-            self._callable(fn)
+            _callable(fn)
 
             def boxed(op: OperatorHandle, key_set: int, arguments: tuple[Any, ...]) -> Any:
-                args, kwargs = as_python(op, arguments)
+                args, kwargs = op.unbind(arguments)
                 if with_keyset:
-                    return fn(DispatchKeySet(key_set), op, *args, **kwargs)
-                return fn(op, *args, **kwargs)
+                    return fn(DispatchKeySet(key_set), op.overload, *args, **kwargs)
+                return fn(op.overload, *args, **kwargs)
 
             kernel = KernelFunction(boxed, place_of(fn), boxed=True)
         self._registrations.append(dispatcher.register_fallback(key, kernel))
@@ -116,11 +140,8 @@ class Library:
         """Take everything back, newest first."""
         while self._registrations:
             self._registrations.pop().remove()
-        for held in self._held:
-            _taken[held] -= 1
-        self._held.clear()
-        while self._defined:
-            dispatcher.deregister_def(self._defined.pop())
+        if self.kind == "DEF":
+            _namespaces.discard(self.ns)
 
     def __enter__(self) -> "Library":
         return self
@@ -136,55 +157,29 @@ class Library:
             raise ValueError('say for which dispatch key, such as "CPU" or "CompositeImplicitAutograd"')
         return parse(name)
 
-    def _find(self, name: str) -> OperatorHandle:
+    def _find(self, name: str | OpOverload) -> OperatorHandle:
+        if isinstance(name, OpOverload):
+            return name._handle
         return dispatcher.find_schema_or_throw(name if "::" in name else f"{self.ns}::{name}")
 
-    def _kernel(self, fn: Any, op: OperatorHandle, with_keyset: bool) -> KernelFunction:
-        if fn is fallthrough_kernel:
-            return KernelFunction(None, "library")
-        self._callable(fn)
-        return KernelFunction(_from_python(fn, op, with_keyset), place_of(fn))
 
-    @staticmethod
-    def _callable(fn: Any) -> None:
-        if not callable(fn):
-            raise TypeError(f"a kernel is a function, not {type(fn).__name__}")
+def _callable(fn: Any) -> None:
+    if not callable(fn):
+        raise TypeError(f"a kernel is a function, not {type(fn).__name__}")
 
 
-def _from_python(fn: Callable[..., Any], op: OperatorHandle, with_keyset: bool) -> Callable[..., Any]:
-    count = len(op.schema.positional)
-    keywords = [argument.name for argument in op.schema.arguments[count:]]
+def _python_kernel(fn: Any, with_keyset: bool) -> KernelFunction:
+    if fn is fallthrough_kernel:
+        return KernelFunction(None, "library")
+    _callable(fn)
 
-    def kernel(key_set: int, *arguments: Any) -> Any:
-        named = dict(zip(keywords, arguments[count:], strict=True))
+    def boxed(op: OperatorHandle, key_set: int, arguments: tuple[Any, ...]) -> Any:
+        args, kwargs = op.unbind(arguments)
         if with_keyset:
-            return fn(DispatchKeySet(op.winner(key_set)[1]), *arguments[:count], **named)
-        return fn(*arguments[:count], **named)
+            return fn(DispatchKeySet(key_set), *args, **kwargs)
+        return fn(*args, **kwargs)
 
-    return kernel
-
-
-def as_python(op: OperatorHandle, arguments: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """A call's arguments as Python writes them: trailing defaults left out, keyword-only ones as a dict."""
-    schema = op.schema.arguments
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
-    for argument, value in zip(schema, arguments, strict=True):
-        if argument.kwarg_only:
-            if not _is_default(argument, value):
-                kwargs[argument.name] = value
-        else:
-            args.append(value)
-    for argument in reversed(schema[: len(args)]):
-        if not args or not _is_default(argument, args[-1]):
-            break
-        args.pop()
-    return tuple(args), kwargs
-
-
-def _is_default(argument: function_schema.Argument, value: Any) -> bool:
-    default = argument.default
-    return argument.has_default and (value is default or type(value) is type(default) and value == default)
+    return KernelFunction(boxed, place_of(fn), boxed=True)
 
 
 def impl(op_name: str, dispatch_key: str, fn: Any = None, *, lib: Library | None = None) -> Any:
@@ -205,6 +200,30 @@ def define(schema: str, *, lib: Library | None = None) -> str:
     """A new operator from a schema line that names its namespace; without `lib` it stays."""
     parsed = function_schema.parse(schema)
     return (Library(parsed.namespace, "FRAGMENT") if lib is None else lib).define(schema)
+
+
+class Kernel:
+    """The kernel that one row of an operator's table held when it was asked for."""
+
+    __slots__ = ("_op", "_kernel")
+
+    def __init__(self, op: OperatorHandle, kernel: KernelFunction) -> None:
+        self._op = op
+        self._kernel = kernel
+
+    def call_boxed(self, keyset: DispatchKeySet, /, *args: Any, **kwargs: Any) -> Any:
+        """Run it with the arguments as Python writes them, whatever has been registered since."""
+        keys = keyset.raw_repr()
+        return self._kernel.bound_to(self._op, keys)(keys, *self._op.bind(args, kwargs))
+
+
+def get_kernel(op: str | OpOverload, dispatch_key: str | DispatchKey) -> Kernel:
+    """The kernel in the row of a runtime key; RuntimeError where there is none or only a fallthrough."""
+    handle = op._handle if isinstance(op, OpOverload) else dispatcher.find_schema_or_throw(op)
+    row = handle.row(parse(dispatch_key))
+    if row.kernel is None or row.kernel.is_fallthrough:
+        raise RuntimeError(f"no kernel of {handle.name} can be called for {row.key}: its row says {row}")
+    return Kernel(handle, row.kernel)
 
 
 _forever = Library("aten", "FRAGMENT")

@@ -1,0 +1,31 @@
+"""WrapperTensor: a tensor that stands for others and has no elements of its own (PyTorch: BatchedTensorImpl, FunctionalTensorWrapper).
+
+Its shape, dtype and device are what a program shall see; its one key more leads every call to the kernel that knows what it
+stands for.
+"""
+
+from typing import Any
+
+from ..c10.tensor_impl import TensorImpl
+from ..tensor import Tensor
+
+
+class WrapperTensor(Tensor):
+    """Metadata over another tensor."""
+
+    __slots__ = ()
+
+    @classmethod
+    def over(cls, value: TensorImpl, shape: tuple[int, ...], stride: tuple[int, ...], key: int) -> Any:
+        """A wrapper with this layout, and with the keys of an ordinary tensor of the value's device and `key`."""
+        model = value.alias(shape, stride, value._offset)
+        self = cls.__new__(cls)
+        for slot in TensorImpl.__slots__:
+            if slot != "__weakref__":
+                setattr(self, slot, getattr(model, slot))
+        self._key_set = value._device.keys | key
+        self._version_counter = [0]
+        return self
+
+    def strided_array(self) -> Any:
+        raise RuntimeError(f"the elements of {self!r} cannot be looked at from here: it only stands for other tensors")

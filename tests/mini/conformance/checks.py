@@ -1,0 +1,233 @@
+"""The checks of one entry and dtype: results, methods, in-place and out= forms, errors (gradients: see gradients.py)."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from glassbox import mini
+from glassbox.mini.c10.tensor_impl import TensorImpl
+
+from . import database, gradients
+from .compare import aliasing_problem, flatten, is_tensor, largest, layout_problem, value_problem
+from .database import Entry
+from .exclusions import excluded
+from .ledger import Ledger
+from .translate import Unsupported, for_mini, for_torch, leaves
+from .variants import LAYOUTS, variant
+
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+class Outcome:
+    """What a call gave: its result or its exception, and its warnings."""
+
+    def __init__(self, function: Callable[..., Any], call: Call, seed: Callable[[int], Any] | None) -> None:
+        self.result: Any = None
+        self.error: BaseException | None = None
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                if seed:
+                    seed(database.SEED)
+                self.result = function(*call[0], **call[1])
+            except Exception as error:  # noqa: BLE001 - whatever either side raises is what is compared
+                self.error = error
+        self.warned = any(issubclass(each.category, UserWarning) for each in caught)
+
+    @property
+    def error_name(self) -> str:
+        return "" if self.error is None else type(self.error).__name__
+
+
+def check(entry: Entry, dtype: torch.dtype, most: int | None, full: bool) -> Ledger:
+    """All checks of an entry in a dtype on at most so many samples; full: each sample in every layout."""
+    ledger = Ledger()
+    name = str(dtype).removeprefix("torch.")
+    if dtype not in entry.info.dtypes:
+        _refused_dtype(entry, dtype, ledger)
+        return ledger
+    found = database.samples(entry.info, dtype)
+    layouts = tuple(LAYOUTS)
+    for nr, sample in enumerate(database.picked(found, most)):
+        call: Call = ((sample.input, *sample.args), sample.kwargs)
+        try:
+            for_mini(call)
+        except Unsupported as reason:
+            ledger.leave_out(str(reason))
+            continue
+        for layout in ("plain", *(layouts if full else (layouts[nr % len(layouts)],))):
+            _check_sample(entry, variant(call, layout), f"{name} {layout} {_shown(call)}", layout, ledger)
+    if dtype is torch.float64 and entry.info.supports_autograd:
+        gradients.check(entry, most, full, ledger)
+    _apply_exclusions(entry, name, ledger)
+    return ledger
+
+
+def check_errors(entry: Entry) -> Ledger:
+    """The samples that PyTorch refuses."""
+    ledger = Ledger()
+    for bad in database.error_samples(entry.info):
+        sample = bad.sample_input
+        call: Call = ((sample.input, *sample.args), sample.kwargs)
+        try:
+            for_mini(call)
+        except Unsupported as reason:
+            ledger.leave_out(str(reason))
+            continue
+        _both(entry, entry.info.op, entry.function, call, f"error sample {_shown(call)}", ledger)
+    _apply_exclusions(entry, "error samples", ledger)
+    return ledger
+
+
+def _apply_exclusions(entry: Entry, dtype: str, ledger: Ledger) -> None:
+    for kind in list(ledger.failed):
+        reason = excluded(entry.name, dtype, kind)
+        if reason:
+            ledger.left_out[f"{kind}: {reason}"] += ledger.failed.pop(kind)
+            ledger.messages.pop(kind, None)
+
+
+def _refused_dtype(entry: Entry, dtype: torch.dtype, ledger: Ledger) -> None:
+    """A dtype that PyTorch does not have the operator for must be refused here too, where samples can be made."""
+    try:
+        found = database.samples(entry.info, dtype)
+    except Exception:  # noqa: BLE001 - the entry makes no samples of such a dtype
+        return
+    name = str(dtype).removeprefix("torch.")
+    for sample in database.picked(found, 4):
+        call: Call = ((sample.input, *sample.args), sample.kwargs)
+        try:
+            for_mini(call)
+        except Unsupported as reason:
+            ledger.leave_out(str(reason))
+            continue
+        _both(entry, entry.info.op, entry.function, call, f"{name} {_shown(call)}", ledger)
+    _apply_exclusions(entry, name, ledger)
+
+
+def _check_sample(entry: Entry, call: Call, where: str, layout: str, ledger: Ledger) -> None:
+    info = entry.info
+    expected = _both(entry, info.op, entry.function, call, where, ledger)
+    if layout == "plain" and info.method_variant is not None:
+        if entry.method is None:
+            ledger.note("values", f"mini has no method {info.name}", where)
+        else:
+            _both(entry, info.method_variant, entry.method, call, f"method, {where}", ledger)
+    if info.inplace_variant is not None:
+        if entry.inplace is None:
+            ledger.note("in-place", "mini has no in-place form", where)
+        else:
+            _both(entry, info.inplace_variant, entry.inplace, call, where, ledger, "in-place")
+    if info.supports_out and expected is not None and layout in ("plain", "permuted"):
+        _check_out(entry, call, expected, where, ledger)
+
+
+def _both(
+    entry: Entry,
+    theirs: Callable[..., Any],
+    ours: Callable[..., Any],
+    call: Call,
+    where: str,
+    ledger: Ledger,
+    kind: str = "",
+) -> Outcome | None:
+    """Run a call on both sides and compare; PyTorch's outcome where neither raised. kind: "" for the kind of each fact."""
+    seeded = entry.info.name in database.RANDOM
+    their_call, our_call = for_torch(call), for_mini(call)
+    their_inputs = list(leaves(their_call, torch.Tensor))
+    our_inputs = list(leaves(our_call, TensorImpl))
+    versions = [(t._version, m._version) for t, m in zip(their_inputs, our_inputs, strict=True)]
+    expected = Outcome(theirs, their_call, torch.manual_seed if seeded else None)
+    actual = Outcome(ours, our_call, mini.manual_seed if seeded else None)
+    if expected.error or actual.error:
+        problem = ""
+        if expected.error_name != actual.error_name:
+            problem = f"{_told(actual)} instead of {_told(expected)}"
+        ledger.note("errors", problem, where)
+        return None
+    ledger.note("errors", "", where)
+    wanted, found = flatten(expected.result), flatten(actual.result)
+    if len(wanted) != len(found):
+        ledger.note(kind or "layout", f"{len(found)} results instead of {len(wanted)}", where)
+        return None
+    scale, rule = largest(their_inputs), _rule(entry, call)
+    for t, m in zip(wanted, found, strict=True):
+        if not ledger.note(kind or "layout", layout_problem(t, m), where) and is_tensor(t) != is_tensor(m):
+            continue
+        if entry.rule != "unset":
+            ledger.note(kind or "values", value_problem(t, m, rule, scale), where)
+        ledger.note(kind or "aliasing", aliasing_problem(t, m, their_inputs, our_inputs), where)
+    for t, m, (t_before, m_before) in zip(their_inputs, our_inputs, versions, strict=True):
+        changed = t._version - t_before
+        counted = m._version - m_before
+        problem = "" if changed == counted else f"version + {counted} instead of + {changed}"
+        ledger.note(kind or "aliasing", problem, where)
+        if changed and entry.rule != "unset":
+            ledger.note(kind or "values", value_problem(t, m, rule, scale), f"written input, {where}")
+    return expected
+
+
+def _check_out(entry: Entry, call: Call, expected: Outcome, where: str, ledger: Ledger) -> None:
+    results = flatten(expected.result)
+    if not all(isinstance(each, torch.Tensor) for each in results):
+        return
+    results = [each.detach() for each in results]
+    whole = {torch.float64: torch.int64, torch.float32: torch.int64, torch.bfloat16: torch.int64}
+    cases = {
+        "right": [torch.full_like(each, 1) for each in results],
+        "strided": [torch.full((*each.shape, 2), 1, dtype=each.dtype)[..., 0] for each in results],
+        "empty": [torch.empty(0, dtype=each.dtype) for each in results],
+        "wrong shape": [torch.full((*each.shape, 2), 1, dtype=each.dtype) for each in results],
+        "integral": [torch.full_like(each, 1, dtype=whole.get(each.dtype, torch.bool)) for each in results],
+        "float64": [torch.full_like(each, 1, dtype=torch.float64) for each in results],
+    }
+    for case, outs in cases.items():
+        out: Any = outs[0] if isinstance(expected.result, torch.Tensor) else tuple(outs)
+        with_out: Call = (call[0], call[1] | {"out": out})
+        their_call, our_call = for_torch(with_out), for_mini(with_out)
+        seeded = entry.info.name in database.RANDOM
+        theirs = Outcome(entry.info.op, their_call, torch.manual_seed if seeded else None)
+        ours = Outcome(entry.function, our_call, mini.manual_seed if seeded else None)
+        place = f"out {case}, {where}"
+        if theirs.error or ours.error:
+            problem = "" if theirs.error_name == ours.error_name else f"{_told(ours)} instead of {_told(theirs)}"
+            ledger.note("out", problem, place)
+            continue
+        problem = "" if theirs.warned == ours.warned else f"{'no' if theirs.warned else 'a'} warning"
+        ledger.note("out", problem, place)
+        given = zip(flatten(their_call[1]["out"]), flatten(our_call[1]["out"]), strict=True)
+        returned = zip(flatten(theirs.result), flatten(ours.result), strict=True)
+        for (their_out, our_out), (their_result, our_result) in zip(given, returned, strict=True):
+            same = (their_result is their_out) == (our_result is our_out)
+            ledger.note("out", "" if same else "not the tensor that was given", place)
+            ledger.note("out", layout_problem(their_out, our_out), place)
+            if entry.rule != "unset":
+                scale = largest(list(leaves(call, torch.Tensor)))
+                ledger.note("out", value_problem(their_out, our_out, _rule(entry, call), scale), place)
+
+
+def _rule(entry: Entry, call: Call) -> str:
+    # With an alpha PyTorch rounds once where its loop is vectorised, and twice in the loop's tail.
+    return "sum" if "alpha" in call[1] else entry.rule
+
+
+def _told(outcome: Outcome) -> str:
+    return "nothing raised" if outcome.error is None else f"{outcome.error_name}({str(outcome.error)[:160]})"
+
+
+def _shown(tree: Any) -> str:
+    """A call in short: tensors by dtype and shape."""
+    args, kwargs = tree
+    parts = [_leaf_shown(arg) for arg in args] + [f"{key}={_leaf_shown(value)}" for key, value in kwargs.items()]
+    return f"({', '.join(parts)})"
+
+
+def _leaf_shown(leaf: Any) -> str:
+    if isinstance(leaf, torch.Tensor):
+        return f"{str(leaf.dtype).removeprefix('torch.')}{list(leaf.shape)}"
+    if isinstance(leaf, list | tuple) and any(isinstance(item, torch.Tensor) for item in leaf):
+        return f"[{', '.join(map(_leaf_shown, leaf))}]"
+    return repr(leaf)[:40]
+
+

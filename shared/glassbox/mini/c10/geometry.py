@@ -6,14 +6,28 @@ remembered.
 """
 
 from . import layout
-from .pieces import cached
+from .pieces import cached, on_swap
 
 Ints = tuple[int, ...]
 
 
-@cached
+class _Canonical(dict[Ints, Ints]):
+    """shape -> the strides of a fresh tensor; subscripting a dict is quicker than any call."""
+
+    def __missing__(self, shape: Ints) -> Ints:
+        if len(self) >= _MOST:
+            self.clear()
+        strides = self[shape] = layout.contiguous_strides(shape)
+        return strides
+
+
+_MOST = 4096
+canonical = _Canonical()
+on_swap(canonical.clear)
+
+
 def contiguous_strides(shape: Ints) -> Ints:
-    return layout.contiguous_strides(shape)
+    return canonical[shape]
 
 
 @cached

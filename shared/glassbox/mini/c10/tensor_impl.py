@@ -108,9 +108,9 @@ class TensorImpl:
 
         `array` holds elements as the storage does: for bfloat16 a uint16 array of bits.
         """
-        shape = array.shape
-        stride = geometry.contiguous_strides(shape)
-        return TensorImpl.fresh(Storage.over(array), shape, stride, dtype, device)
+        if not array.flags.c_contiguous:
+            raise ValueError("a storage's owner must be C-contiguous: copy the array first")
+        return adopt(array, array.shape, geometry.canonical[array.shape], dtype, device)
 
     @staticmethod
     def of_values(values: np.ndarray, dtype: DType, device: Device) -> Any:
@@ -153,6 +153,7 @@ class TensorImpl:
             self._device,
             self._key_set,
             version_counter,
+            self._array,
         )
 
     def strided_array(self) -> np.ndarray:
@@ -204,6 +205,15 @@ class TensorImpl:
 
 # The class of every tensor: the Python skin puts itself here (PyTorch: a TensorImpl's PyInterpreter).
 Tensor: type[TensorImpl] = TensorImpl
+
+
+def adopt(array: np.ndarray, shape: Ints, stride: Ints, dtype: DType, device: Device) -> Any:
+    """A fresh tensor over an array in index order, for callers that know its layout already."""
+    storage = Storage()
+    storage.owner = array
+    if inference_mode.blocks[0]:
+        return TensorImpl.fresh(storage, shape, stride, dtype, device)
+    return make_tensor(storage, shape, stride, 0, dtype, device, device.keys, [0], array)
 
 
 def set_tensor_class(skin: type[TensorImpl]) -> None:

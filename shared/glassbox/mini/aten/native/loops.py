@@ -12,28 +12,15 @@ import numpy as np
 from ...c10.dtype import bfloat16, bfloat16_to_float32, bool_, float32_to_bfloat16, float64, int64, to_element
 from ...c10.dtype import dtype as DType  # noqa: N812
 from ...c10.geometry import byte_strides, dense_strides
-from ...c10.inference_mode import blocks as inference_blocks
 from ...c10.pieces import cached
 from ...c10.storage import Storage
-from ...c10.tensor_impl import WRAPPED_NUMBER, TensorImpl, make_tensor
+from ...c10.tensor_impl import WRAPPED_NUMBER, TensorImpl, adopt
 from .. import copy as copies
 from .. import tensor_iterator
 from ..tensor_iterator import TensorIterator, TensorIteratorConfig
 from .resize import not_implemented, resize_output
 
 Function = Callable[..., Any]
-
-
-def adopt(
-    array: np.ndarray, shape: tuple[int, ...], stride: tuple[int, ...], dtype: DType, device: Any
-) -> Any:
-    """A fresh tensor over an array in index order, for callers that know its layout already."""
-    # TensorImpl.adopt without what is known here: a ufunc's result for such operands is contiguous.
-    storage = Storage()
-    storage.owner = array
-    if inference_blocks[0]:
-        return TensorImpl.fresh(storage, shape, stride, dtype, device)
-    return make_tensor(storage, shape, stride, 0, dtype, device, device.keys, [0], array)
 
 
 def fresh(

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...c10.dtype import ALL, bfloat16, bool_, float32, float64, int64
 from ...c10.dtype import dtype as DType  # noqa: N812
-from ...c10.geometry import contiguous_strides
+from ...c10.geometry import canonical
 from ...c10.pieces import on_swap
 from ...c10.tensor_impl import WRAPPED_NUMBER, TensorImpl
 from .. import tensor_iterator
@@ -30,19 +30,8 @@ WHOLE = EVERY - FLOATS
 _PLAIN_NUMBERS: dict[DType, tuple[type, ...]] = {float32: (float, int), float64: (float, int), int64: (int,)}
 
 
-class _Canonical(dict[tuple[int, ...], tuple[int, ...]]):
-    """Shape -> contiguous strides: a plain dict is the cheapest thing to ask on the fast path."""
-
-    def __missing__(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        if len(self) >= _MOST:
-            self.clear()
-        stride = self[shape] = contiguous_strides(shape)
-        return stride
-
-
+# How many plans a kernel keeps.
 _MOST = 4096
-canonical = _Canonical()
-on_swap(canonical.clear)
 
 
 class Pointwise(Structured):

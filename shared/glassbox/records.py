@@ -388,3 +388,326 @@ class Race:
             f"race on {memory}: {self.second} on {self.second_stream} {self.second_access} what {self.first} "
             f"on {self.first_stream} {self.first_access}, and nothing orders the two. {self.advice}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTensor:
+    """A tensor that a node of the backward graph keeps for its step.
+
+    name      by which the node knows it: "self", "result", "tensors[1]"
+    storage   as in StorageView: equal for two exactly when they share memory, so bytes need not be counted twice
+    version   of the tensor when it was saved
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    nbytes: int
+    storage: int = 0
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """One node of a backward graph.
+
+    id            its place in the graph that it is part of
+    sequence_nr   the order of creation; None for AccumulateGrad, which goes before all others
+    edges         where its gradients go: (id, input_nr), or None where none is wanted
+    outputs       the shape of each forward output, which its input gradients have
+    saved         what it keeps
+    leaf          for AccumulateGrad the shape of the leaf; else None
+    """
+
+    id: int
+    name: str
+    sequence_nr: int | None
+    edges: tuple[tuple[int, int] | None, ...]
+    outputs: tuple[tuple[int, ...], ...] = ()
+    saved: tuple[SavedTensor, ...] = ()
+    leaf: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Graph(Table):
+    """A backward graph: its nodes, each before those that it hands gradients to."""
+
+    nodes: tuple[GraphNode, ...]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator[GraphNode]:
+        return iter(self.nodes)
+
+    def __getitem__(self, id: int) -> GraphNode:  # noqa: A002
+        return self.nodes[id]
+
+    def saved_bytes(self) -> int:
+        """Bytes that the graph keeps alive, a storage that several nodes keep counted once, by its largest view."""
+        largest: dict[Any, int] = {}
+        for node in self.nodes:
+            for nr, saved in enumerate(node.saved):
+                key = saved.storage or (node.id, nr)
+                largest[key] = max(largest.get(key, 0), saved.nbytes)
+        return sum(largest.values())
+
+    def rows(self) -> Rows:
+        return [
+            {
+                "id": node.id,
+                "node": node.name,
+                "goes to": ", ".join("-" if edge is None else str(edge[0]) for edge in node.edges),
+                "shape": ", ".join(map(str, map(list, node.outputs))),
+                "saved": ", ".join(f"{each.name} {list(each.shape)}" for each in node.saved),
+                "bytes": sum(each.nbytes for each in node.saved),
+            }
+            for node in self.nodes
+        ]
+
+    def caption(self) -> str:
+        leaves = sum(node.leaf is not None for node in self.nodes)
+        return f"{len(self.nodes)} nodes, {leaves} leaves, {human_bytes(self.saved_bytes())} saved for backward"
+
+
+# How a log writes dtypes.
+DTYPE_LETTERS = {
+    "float64": "f64",
+    "float32": "f32",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "complex64": "c64",
+    "complex128": "c128",
+    "int64": "i64",
+    "int32": "i32",
+    "int16": "i16",
+    "int8": "i8",
+    "uint8": "u8",
+    "bool": "b8",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMeta:
+    """What a log says of one tensor.
+
+    id         its number in the log, in the order of first appearance: written $id
+    storage    equal for two tensors of a log exactly when they share memory
+    nbytes     numel * itemsize
+    """
+
+    id: int
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    stride: tuple[int, ...] = ()
+    offset: int = 0
+    device: str = "cpu"
+    storage: int = 0
+    nbytes: int = 0
+
+    def type(self) -> str:
+        """dtype and shape: "f32[4, 8]"."""
+        return f"{DTYPE_LETTERS.get(self.dtype, self.dtype)}{list(self.shape)}"
+
+    def __str__(self) -> str:
+        return f"${self.id}: {self.type()}"
+
+
+@dataclass(frozen=True, slots=True)
+class OpCall:
+    """One operator call, as a dispatch mode sees it.
+
+    name             "aten.add.Tensor"
+    args, kwargs     as a log writes them: "$0" for a tensor, "[1, 2]", "2.0"; defaults left out
+    result           likewise, with types: "$3: f32[4, 8]", "($3: f32[4], $4: i64[4])"
+    inputs, outputs  the tensors among them
+    mutates          ids of the inputs that the call wrote to
+    aliases          ids of the inputs whose memory an output shares
+    depth            how many calls of the same kind this one was made by
+    phase            "forward" or "backward"
+    module, place    the module that called and the line of the program, where they were asked for
+    """
+
+    name: str
+    args: tuple[str, ...] = ()
+    kwargs: tuple[tuple[str, str], ...] = ()
+    result: str = ""
+    inputs: tuple[TensorMeta, ...] = ()
+    outputs: tuple[TensorMeta, ...] = ()
+    mutates: tuple[int, ...] = ()
+    aliases: tuple[int, ...] = ()
+    depth: int = 0
+    phase: str = "forward"
+    module: str = ""
+    place: str = ""
+
+    @property
+    def effect(self) -> str:
+        """"write" where an input was written to, "view" where an output shares an input's memory, else "fresh"."""
+        if self.mutates:
+            return "write"
+        return "view" if self.aliases else "fresh"
+
+    def call(self) -> str:
+        """The call without its result: "aten.add.Tensor($0, $1, alpha=2)"."""
+        given = [*self.args, *(f"{name}={value}" for name, value in self.kwargs)]
+        return f"{self.name}({', '.join(given)})"
+
+    def __str__(self) -> str:
+        return f"{self.result} = {self.call()}" if self.result else self.call()
+
+
+@dataclass(frozen=True, slots=True)
+class OpLog(Table):
+    """The operator calls of a program in their order. Iterating, len() and [] give OpCalls."""
+
+    calls: tuple[OpCall, ...]
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    def __iter__(self) -> Iterator[OpCall]:
+        return iter(self.calls)
+
+    def __getitem__(self, nr: int) -> OpCall:
+        return self.calls[nr]
+
+    def names(self) -> list[str]:
+        """The names of the operators, call by call."""
+        return [call.name for call in self.calls]
+
+    def counts(self) -> dict[str, int]:
+        """How often each operator was called, the most frequent first."""
+        found: dict[str, int] = {}
+        for call in self.calls:
+            found[call.name] = found.get(call.name, 0) + 1
+        return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
+    def text(self) -> str:
+        """One line per call: "$3: f32[4, 8] = aten.add.Tensor($0, $1)"."""
+        return "\n".join(map(str, self.calls))
+
+    def rows(self) -> Rows:
+        rows = []
+        for nr, call in enumerate(self.calls):
+            row = {"#": nr, "op": call.name, "call": str(call), "effect": call.effect, "phase": call.phase}
+            row["stride"] = ", ".join(str(list(each.stride)) for each in call.outputs)
+            row["bytes"] = sum(each.nbytes for each in call.outputs)
+            row |= {name: getattr(call, name) for name in ("module", "place") if any(getattr(c, name) for c in self.calls)}
+            rows.append(row)
+        return rows
+
+    def caption(self) -> str:
+        return f"{len(self.calls)} operator call{'s' * (len(self.calls) != 1)}"
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One kernel that ran for one key on a call's way down.
+
+    op        "aten.add.Tensor"
+    key       the dispatch key whose row of the table it came from
+    key_set   the call's keys at this point, as the 64-bit number, and by name from the lowest to the highest
+    kind      why the row holds this kernel: "kernel", "autograd kernel", "math kernel", "backend fallback", ...
+    place     where the kernel was registered
+    depth     how many hops this one was reached through
+    """
+
+    op: str
+    key: str
+    key_set: int
+    keys: tuple[str, ...]
+    kind: str
+    place: str = ""
+    depth: int = 0
+
+    def __str__(self) -> str:
+        return f"{'  ' * self.depth}{self.op} @ {self.key} [{self.kind}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Onion(Table):
+    """The hops of a program, each before those that it led to. Iterating, len() and [] give Hops."""
+
+    hops: tuple[Hop, ...]
+
+    def __len__(self) -> int:
+        return len(self.hops)
+
+    def __iter__(self) -> Iterator[Hop]:
+        return iter(self.hops)
+
+    def __getitem__(self, nr: int) -> Hop:
+        return self.hops[nr]
+
+    def rows(self) -> Rows:
+        return [
+            {
+                "hop": f"{'. ' * hop.depth}{hop.op}",
+                "key": hop.key,
+                "kernel": hop.kind,
+                "keys": ", ".join(hop.keys),
+                "place": hop.place,
+            }
+            for hop in self.hops
+        ]
+
+    def caption(self) -> str:
+        return f"{len(self.hops)} hop{'s' * (len(self.hops) != 1)}"
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.hops))
+
+
+@dataclass(frozen=True, slots=True)
+class SavedValues(Table):
+    """What calls saved for backward: pairs of the node's name and the SavedTensor."""
+
+    values: tuple[tuple[str, SavedTensor], ...]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[tuple[str, SavedTensor]]:
+        return iter(self.values)
+
+    def nbytes(self) -> int:
+        """Bytes kept alive by them, memory that several share counted once, by its largest part."""
+        largest: dict[int, int] = {}
+        for nr, (_, saved) in enumerate(self.values):
+            key = saved.storage or -1 - nr
+            largest[key] = max(largest.get(key, 0), saved.nbytes)
+        return sum(largest.values())
+
+    def rows(self) -> Rows:
+        return [
+            {"node": node, "saved": saved.name, "shape": list(saved.shape), "dtype": saved.dtype, "bytes": saved.nbytes}
+            for node, saved in self.values
+        ]
+
+    def caption(self) -> str:
+        return f"{len(self.values)} tensor{'s' * (len(self.values) != 1)} saved, {human_bytes(self.nbytes())}"
+
+
+@dataclass(frozen=True, slots=True)
+class Recording(Table):
+    """What a program did: its operator calls, their hops, what was saved for backward, and the simulated device's work."""
+
+    ops: OpLog
+    hops: Onion
+    saved: SavedValues
+    launches: Timeline
+
+    def rows(self) -> Rows:
+        return self.ops.rows()
+
+    def caption(self) -> str:
+        parts = [self.ops.caption(), self.hops.caption(), self.saved.caption()]
+        kernels = len(self.launches.of_kind("kernel", "copy"))
+        return "; ".join([*parts, f"{kernels} launches"] if kernels else parts)
+
+    def __str__(self) -> str:
+        return "\n".join(part for part in (self.caption(), str(self.ops)) if part)

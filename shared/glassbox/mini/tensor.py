@@ -5,6 +5,7 @@ method is made from native_functions.yaml (see gen_python_functions.py) and adde
 """
 
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,9 +15,12 @@ from . import python_variable_indexing as indexing
 from .aten import compare
 from .aten import copy as copies
 from .aten import ops as at
-from .autograd import backward as autograd_backward
+from .autograd import hooks as autograd_hooks
+from .autograd import python_engine
 from .autograd import view as autograd_view
-from .autograd.node import Node, RemovableHandle, accumulator, refresh_view, requires_grad
+from .autograd.hooks import RemovableHandle
+from .autograd.node import Node
+from .autograd.variable import accumulator, refresh_view, requires_grad
 from .c10 import geometry, layout
 from .c10.device import device as Device  # noqa: N812
 from .c10.dtype import bfloat16, bool_, float32, float64, int16, int32, int64, named
@@ -196,12 +200,12 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
         self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
     ) -> None:
         """Add the gradients of this tensor to the .grad of the leaves that it was made of."""
-        autograd_backward.backward((self,), (gradient,), retain_graph, create_graph, inputs)
+        python_engine.backward((self,), (gradient,), retain_graph, create_graph, inputs)
 
     @property
     def retains_grad(self) -> bool:
         hooks = self._grad_fn.hooks if self._grad_fn is not None else None
-        weak = hooks.get("retain", {}).get(self._output_nr) if hooks else None
+        weak = hooks.retains.get(self._output_nr) if hooks is not None else None
         return weak is not None and weak() is self
 
     def retain_grad(self) -> None:
@@ -209,12 +213,8 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
         if not self.requires_grad:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         node = self.grad_fn
-        if node is None:
-            return
-        import weakref
-
-        node.hooks = node.hooks or {}
-        node.hooks.setdefault("retain", {})[self._output_nr] = weakref.ref(self)
+        if node is not None:
+            autograd_hooks.NodeHooks.of(node).retains[self._output_nr] = weakref.ref(self)
 
     def register_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
         """hook(grad) runs when the tensor's gradient is there and may return another; `.remove()` takes it away."""
@@ -222,16 +222,9 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         node = self.grad_fn
         if node is not None:
-            node.hooks = node.hooks or {}
-            hooks = node.hooks.setdefault("tensor_pre", {}).setdefault(self._output_nr, [])
-        else:
-            meta = autograd_view.meta_of(self)
-            if meta.tensor_pre is None:
-                meta.tensor_pre = []
-            hooks = meta.tensor_pre
-            meta.attach(accumulator(self))
-        hooks.append(hook)
-        return RemovableHandle(hooks, hook)
+            hooks = autograd_hooks.NodeHooks.of(node).tensor_pre.setdefault(self._output_nr, {})
+            return RemovableHandle(hooks, hook)
+        return self._register_on_leaf(autograd_view.meta_of(self).tensor_pre, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> RemovableHandle:
         """hook(tensor) runs after a gradient was added to this leaf's .grad."""
@@ -239,12 +232,13 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self.grad_fn is not None:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-        meta = autograd_view.meta_of(self)
-        if meta.after_accumulate is None:
-            meta.after_accumulate = []
-        meta.attach(accumulator(self))
-        meta.after_accumulate.append(hook)
-        return RemovableHandle(meta.after_accumulate, hook)
+        return self._register_on_leaf(autograd_view.meta_of(self).after_accumulate, hook)
+
+    def _register_on_leaf(self, hooks: dict[Any, Any], hook: Callable[..., Any]) -> RemovableHandle:
+        handle = RemovableHandle(hooks, hook)
+        # A graph may hold the leaf's AccumulateGrad already.
+        autograd_view.meta_of(self).attach(accumulator(self))
+        return handle
 
     # The same storage in another wrapping
 

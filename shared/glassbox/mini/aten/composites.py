@@ -8,6 +8,7 @@ from typing import Any
 
 from ..c10 import dtype as dtypes
 from ..c10 import geometry, layout
+from . import loop_layout
 from . import ops as at
 
 Ints = tuple[int, ...]
@@ -259,9 +260,7 @@ def _batched(self: Any, other: Any) -> Any:
 
 def broadcast(left: Ints, right: Ints) -> Ints:
     """The shape that two shapes broadcast to; RuntimeError where they do not."""
-    from . import tensor_iterator
-
-    return tuple(tensor_iterator.broadcast_shapes(left, right))
+    return tuple(loop_layout.broadcast_shapes(left, right))
 
 
 def outer(ks: int, self: Any, vec2: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..c10.grad_mode import grad_enabled
 from . import anomaly
+from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
 from .node import Edge, Node
 
 
@@ -23,6 +24,7 @@ class GraphTask:
     buffers        node -> what has arrived: the gradient itself where the node takes one, else a list
     ready          heap of (-sequence_nr, arrival, node): the nodes that wait for nothing
     captures       (node, input_nr) -> places in `captured` that the gradient is asked for
+    needed         where only some inputs are asked for: the nodes that must be evaluated for them; else None
     """
 
     def __init__(
@@ -32,7 +34,9 @@ class GraphTask:
         keep_graph: bool,
         create_graph: bool,
         inputs: Sequence[Edge] | None = None,
+        accumulate: bool = False,
     ) -> None:
+        """inputs: the only edges that gradients are wanted at; accumulate: to be added there rather than returned."""
         self.keep_graph = keep_graph
         self.create_graph = create_graph
         self.buffers: dict[Node, Any] = {}
@@ -41,34 +45,45 @@ class GraphTask:
         self.captured: list[Any] = [None] * len(inputs or ())
         self.captures: dict[tuple[Node, int], list[int]] = {}
         self.needed: set[Node] | None = None
-        self.dependencies = count_dependencies([node for node, _ in roots])
+        root_nodes = [node for node, _ in roots]
+        self.dependencies = count_dependencies(root_nodes)
         if inputs is not None:
-            for place, edge in enumerate(inputs):
-                self.captures.setdefault(edge, []).append(place)
-            self.needed = _leading_to({node for node, _ in inputs}, [node for node, _ in roots])
+            targets = {node for node, _ in inputs}
+            self.needed = leading_to(targets, root_nodes)
+            if accumulate:
+                self.needed |= targets
+            else:
+                for place, edge in enumerate(inputs):
+                    self.captures.setdefault(edge, []).append(place)
         self._capturing = {node for node, _ in self.captures}
         for (node, input_nr), gradient in zip(roots, gradients, strict=True):
-            self._deliver(node, input_nr, gradient)
-        for node in dict.fromkeys(node for node, _ in roots):
-            if not self.dependencies.get(node):
-                self._push(node)
+            if gradient is not None:
+                gradient = validate(gradient, node.input_metadata[input_nr], "the root", 0)
+                self._deliver(node, input_nr, gradient)
+        for node in dict.fromkeys(root_nodes):
+            if not self.dependencies.get(node) and self._is_executed(node):
+                heapq.heappush(self.ready, (-node.sequence_nr, next(self.arrivals), node))
 
     def run(self) -> Iterator[Node]:
         """Evaluates node after node and yields each when its gradients have been handed on."""
         ready, buffers, dependencies = self.ready, self.buffers, self.dependencies
         pop, push, arrivals = heapq.heappop, heapq.heappush, self.arrivals
-        keep_graph, needed = self.keep_graph, self.needed
+        keep_graph, needed, watched = self.keep_graph, self.needed, anomaly.enabled
         while ready:
             node = pop(ready)[2]
             grads = buffers.pop(node, None)
-            if node.hooks is not None:
-                grads = _tensor_hooks(node, grads)
-            if self._capturing and node in self._capturing:
-                self._capture(node, grads)
-            if needed is not None and node not in needed:
-                yield node
-                continue
-            results = self._evaluate(node, grads)
+            if needed is not None:
+                if node in self._capturing:
+                    grads = self._capture(node, grads)
+                if node not in needed:
+                    yield node
+                    continue
+            if node.hooks is not None or watched[0]:
+                results = self._evaluate_watched(node, grads)
+            elif node.n_outputs == 1:
+                results = node.apply(grads)
+            else:
+                results = node.apply(*(grads or (None,) * len(node.input_metadata)))
             del grads
             if not keep_graph:
                 node.release_variables()
@@ -82,7 +97,7 @@ class GraphTask:
                 if grad is not None:
                     metadata = successor.input_metadata[input_nr]
                     if grad._shape != metadata[0] or grad._dtype is not metadata[1]:
-                        grad = validate(grad, metadata, node)
+                        grad = validate(grad, metadata, node.name(), edges.index(edge))
                     if successor.n_outputs == 1:
                         old = buffers.get(successor)
                         buffers[successor] = grad if old is None else old + grad
@@ -91,31 +106,36 @@ class GraphTask:
                         self._deliver(successor, input_nr, grad)
                 left = dependencies[successor] - 1
                 dependencies[successor] = left
-                if left == 0 and (needed is None or successor in needed or successor in self._capturing):
+                if left == 0 and (needed is None or self._is_executed(successor)):
                     push(ready, (-successor.sequence_nr, next(arrivals), successor))
             grad = results = None
             yield node
 
-    def _evaluate(self, node: Node, grads: Any) -> tuple[Any, ...]:
+    def _is_executed(self, node: Node) -> bool:
+        return self.needed is None or node in self.needed or node in self._capturing
+
+    def _evaluate_watched(self, node: Node, grads: Any) -> tuple[Any, ...]:
+        """The node's results, with its hooks run and anomalies looked for."""
         hooks = node.hooks
         if hooks is not None:
-            grads = _before(node, grads)
-        if node.n_outputs == 1:
-            results: tuple[Any, ...] = node.apply(grads)
-        else:
-            results = node.apply(*(grads or (None,) * len(node.input_metadata)))
-        if hooks is not None:
-            results = _after(node, results, grads)
-        if anomaly.enabled[0]:
-            anomaly.check(node, results)
+            grads = run_pre_hooks(node, run_tensor_hooks(node, grads))
+        with anomaly.evaluating(node):
+            if node.n_outputs == 1:
+                results = node.apply(grads)
+            else:
+                results = node.apply(*(grads or (None,) * len(node.input_metadata)))
+        if len(results) != len(node.next_edges):
+            results = _fitted(node, results)
+        results = tuple(
+            grad if edge is None or grad is None else validate(grad, edge[0].input_metadata[edge[1]], node.name(), nr)
+            for nr, (edge, grad) in enumerate(zip(node.next_edges, results, strict=True))
+        )
+        anomaly.check(node, results)
+        if hooks is not None and hooks.post:
+            results = run_post_hooks(node, results, grads)
         return results
 
-    def _push(self, node: Node) -> None:
-        heapq.heappush(self.ready, (-node.sequence_nr, next(self.arrivals), node))
-
     def _deliver(self, node: Node, input_nr: int, grad: Any) -> None:
-        if grad is None:
-            return
         if node.n_outputs == 1:
             old = self.buffers.get(node)
             self.buffers[node] = grad if old is None else old + grad
@@ -124,12 +144,16 @@ class GraphTask:
         old = buffer[input_nr]
         buffer[input_nr] = grad if old is None else old + grad
 
-    def _capture(self, node: Node, grads: Any) -> None:
+    def _capture(self, node: Node, grads: Any) -> Any:
+        """Keep what was asked for: after the tensor's hooks, unless those are still to run because the node is."""
+        if node.hooks is not None and node not in (self.needed or ()):
+            grads = run_tensor_hooks(node, grads)
         for (captured, input_nr), places in self.captures.items():
             if captured is node:
                 found = grads if node.n_outputs == 1 or grads is None else grads[input_nr]
                 for place in places:
                     self.captured[place] = found
+        return grads
 
 
 def execute(
@@ -138,17 +162,20 @@ def execute(
     keep_graph: bool,
     create_graph: bool,
     inputs: Sequence[Edge] | None = None,
+    accumulate: bool = False,
 ) -> list[Any]:
     """Runs a whole backward pass and returns the gradients at `inputs`, None where none arrived.
 
-    With inputs only what leads to them runs, and nothing is added to a leaf.
+    With inputs only what leads to them runs. With `accumulate` their nodes run too, which adds to the leaves among them,
+    and nothing is returned for them.
     """
-    token = grad_enabled.set(create_graph)
+    before = grad_enabled.get()
+    grad_enabled.set(create_graph)
     try:
-        task = GraphTask(roots, gradients, keep_graph, create_graph, inputs)
+        task = GraphTask(roots, gradients, keep_graph, create_graph, inputs, accumulate)
         deque(task.run(), maxlen=0)
     finally:
-        grad_enabled.reset(token)
+        grad_enabled.set(before)
     return task.captured
 
 
@@ -169,7 +196,7 @@ def count_dependencies(roots: Sequence[Node]) -> dict[Node, int]:
     return dependencies
 
 
-def _leading_to(targets: set[Node], roots: Sequence[Node]) -> set[Node]:
+def leading_to(targets: set[Node], roots: Sequence[Node]) -> set[Node]:
     """The nodes that must be evaluated so that gradients arrive at the targets; a target itself only if another follows."""
     order: list[Node] = []
     seen = set(roots)
@@ -191,28 +218,22 @@ def _leading_to(targets: set[Node], roots: Sequence[Node]) -> set[Node]:
     return needed
 
 
-def validate(grad: Any, metadata: Any, node: Node) -> Any:
+def validate(grad: Any, metadata: Any, name: str, index: int) -> Any:
     """A gradient made to fit what it is the gradient of: broadcasting undone, the dtype restored.
 
     RuntimeError where the shapes cannot belong together.
     """
+    if metadata is None:
+        return grad
     shape, dtype, _ = metadata
     if grad._shape != shape:
         if not _is_expandable(shape, grad._shape):
             raise RuntimeError(
-                f"Function {node.name()} returned an invalid gradient at index {_index(node, metadata)} - got "
-                f"{list(grad._shape)} but expected shape compatible with {list(shape)}"
+                f"Function {name} returned an invalid gradient at index {index} - got {list(grad._shape)} but expected "
+                f"shape compatible with {list(shape)}"
             )
         grad = grad.sum_to_size(shape)
-    if grad._dtype is not dtype:
-        grad = grad.to(dtype)
-    return grad
-
-
-def _index(node: Node, metadata: Any) -> int:
-    return next(
-        (i for i, edge in enumerate(node.next_edges) if edge and edge[0].input_metadata[edge[1]] is metadata), 0
-    )
+    return grad if grad._dtype is dtype else grad.to(dtype)
 
 
 def _is_expandable(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
@@ -226,41 +247,5 @@ def _fitted(node: Node, results: Any) -> tuple[Any, ...]:
     if len(results) > expected and all(result is None for result in results[expected:]):
         return tuple(results[:expected])
     raise RuntimeError(
-        f"{node.name()} returned an incorrect number of gradients (expected {expected}, got {len(results)})"
+        f"Function {node.name()} returned an incorrect number of gradients (expected {expected}, got {len(results)})"
     )
-
-
-def _tensor_hooks(node: Node, grads: Any) -> Any:
-    """The hooks of the tensors that the node's inputs are the gradients of; retain_grad's last."""
-    hooks = node.hooks or {}
-    items = [grads] if node.n_outputs == 1 else list(grads or (None,) * len(node.input_metadata))
-    for input_nr, each in hooks.get("tensor_pre", {}).items():
-        for hook in list(each):
-            if items[input_nr] is not None:
-                changed = hook(items[input_nr])
-                items[input_nr] = items[input_nr] if changed is None else changed
-    for input_nr, weak in hooks.get("retain", {}).items():
-        tensor = weak()
-        if tensor is not None and items[input_nr] is not None:
-            # A copy where it is the first: the gradient goes on through the graph and may be changed there.
-            tensor._grad = items[input_nr].clone() if tensor._grad is None else tensor._grad + items[input_nr]
-    return items[0] if node.n_outputs == 1 else items
-
-
-def _before(node: Node, grads: Any) -> Any:
-    for hook in list((node.hooks or {}).get("pre", ())):
-        given = (grads,) if node.n_outputs == 1 else tuple(grads or ())
-        changed = hook(given)
-        if changed is not None:
-            changed = changed if isinstance(changed, tuple) else (changed,)
-            grads = changed[0] if node.n_outputs == 1 else list(changed)
-    return grads
-
-
-def _after(node: Node, results: tuple[Any, ...], grads: Any) -> tuple[Any, ...]:
-    for hook in list((node.hooks or {}).get("post", ())):
-        given = (grads,) if node.n_outputs == 1 else tuple(grads or ())
-        changed = hook(results, given)
-        if changed is not None:
-            results = changed if isinstance(changed, tuple) else (changed,)
-    return results

@@ -32,8 +32,8 @@ def make_kernel(op: OperatorHandle) -> Callable[..., Any]:
         "AFTER_AD_INPLACE_OR_VIEW": AFTER_AD_INPLACE_OR_VIEW,
         "grad_enabled": grad_enabled.get,
         "as_view": view.as_view,
-        "NO_GRAD_MODE": view.NO_GRAD_MODE,
-        "MULTI_OUTPUT_NODE": view.MULTI_OUTPUT_NODE,
+        "creation_now": view.creation_now,
+        "count_change": view.count_change,
     }
     return compile_source(kernel_source(op.schema, name), f"ADInplaceOrView.{op.schema.key}", namespace)[name]
 
@@ -52,13 +52,15 @@ def kernel_source(schema: FunctionSchema, name: str) -> str:
                     f"    counter = {argument.name}._version_counter",
                     "    if counter is not None:",
                     "        counter[0] += 1",
+                    "    else:",
+                    f"        count_change({argument.name})",
                 ]
         return "\n".join([*lines, "    return result"]) + "\n"
     viewed = next(argument.name for argument in schema.arguments if argument.type.alias)
     lines += [f"    counter = {viewed}._version_counter", "    if counter is None:", "        return result"]
     if schema.returns[0].type.is_list:
         lines += [
-            "    creation = MULTI_OUTPUT_NODE if grad_enabled() else NO_GRAD_MODE",
+            "    creation = creation_now(True)",
             "    for each in result:",
             f"        as_view({viewed}, each, creation)",
         ]
@@ -69,6 +71,6 @@ def kernel_source(schema: FunctionSchema, name: str) -> str:
             f"        result._base = {viewed}",
             "        result._attr_version = counter[0]",
             "    else:",
-            f"        as_view({viewed}, result, None if grad_enabled() else NO_GRAD_MODE)",
+            f"        as_view({viewed}, result, creation_now(False))",
         ]
     return "\n".join([*lines, "    return result"]) + "\n"

@@ -14,7 +14,7 @@ from ..aten.core.gen_operators import names, parameters
 from ..aten.core.source import compile_source
 from ..c10.dispatch_key_set import AFTER_AUTOGRAD
 from ..c10.grad_mode import grad_enabled
-from . import anomaly, functions_manual, node, saved_variable, view
+from . import anomaly, functions_manual, node, saved_variable, variable, view
 from .load_derivatives import DifferentiabilityInfo, Formula
 
 _NAMESPACE: dict[str, Any] = {
@@ -24,11 +24,11 @@ _NAMESPACE: dict[str, Any] = {
     "remember": anomaly.remember,
     "Node": node.Node,
     "NotImplementedNode": node.NotImplementedNode,
-    "gradient_edge": node.gradient_edge,
-    "edges_of_list": node.edges_of_list,
+    "gradient_edge": variable.gradient_edge,
+    "edges_of_list": variable.edges_of_list,
     "next_sequence_nr": node.next_sequence_nr,
-    "set_histories": node.set_histories,
-    "any_requires_grad": node.any_requires_grad,
+    "set_histories": variable.set_histories,
+    "any_requires_grad": variable.any_requires_grad,
     "save": saved_variable.save,
     "SavedList": saved_variable.SavedList,
     "check_inplace": view.check_inplace,
@@ -59,12 +59,16 @@ def make_kernel(
 
 # Nodes
 
+# Of what is saved of a tensor's metadata, what PyTorch lets people see.
+SHOWN_METADATA = ("_sym_sizes", "_sym_strides")
+
 
 def node_source(info: DifferentiabilityInfo) -> str:
     """The text of an op's node class."""
     schema = info.schema
     slots = [f"saved_{name}" for name in _saved(info)] + [f"saved_{name}" for name in _results(info)]
     fields = _fields(info)
+    arguments = {argument.name for argument in schema.arguments}
     lists = [name for name in info.inputs if _argument(schema, name).type.is_list]
     slots += [f"field_{name}" for name in fields] + [f"count_{name}" for name in lists]
     many = len(schema.returns) > 1 or schema.returns[0].type.is_list
@@ -93,6 +97,8 @@ def node_source(info: DifferentiabilityInfo) -> str:
         lines += [f"        saved = node.saved_{name}", "        return None if saved is None else saved.unpack(node)"]
         lines += ["", "    @property", f"    def _raw_saved_{name}(node):", f"        return node.saved_{name}"]
     for name in fields:
+        if name not in arguments and not name.endswith(SHOWN_METADATA):
+            continue
         lines += ["", "    @property", f"    def _saved_{name}(node):", f"        return node.field_{name}"]
     return "\n".join(lines) + "\n"
 
@@ -104,38 +110,44 @@ def _apply(info: DifferentiabilityInfo) -> list[str]:
         formula = info.formulas[0]
         lines += [f"        {line}" for line in _unpacked(formula)]
         return [*lines, f"        return ({formula.expression},)"]
+    for line in _unpacked(*info.formulas):
+        lines.append(f"        {line}")
     for formula in info.formulas:
         wanted = " or ".join(f"edges[{place[name]}] is not None" for name in formula.inputs)
-        targets = ", ".join(f"grad_{name}" for name in formula.inputs)
-        lines.append(f"        {' = '.join(f'grad_{name}' for name in formula.inputs)} = None")
+        targets = ", ".join(f"to_{name}" for name in formula.inputs)
+        lines.append(f"        {' = '.join(f'to_{name}' for name in formula.inputs)} = None")
         lines.append(f"        if {wanted}:")
         if "grad_input_mask" in _names(formula.expression):
             mask = ", ".join(f"edges[{place[name]}] is not None" for name in formula.inputs)
             lines.append(f"            grad_input_mask = ({mask},)")
-        lines += [f"            {line}" for line in _unpacked(formula)]
         lines.append(f"            {targets} = {formula.expression}")
-    return [*lines, f"        return ({''.join(f'grad_{name}, ' for name in info.inputs)})"]
+    return [*lines, f"        return ({''.join(f'to_{name}, ' for name in info.inputs)})"]
 
 
 def _apply_with_lists(info: DifferentiabilityInfo, lists: list[str]) -> list[str]:
     """A list argument has an edge per tensor, so places are counted as the node runs."""
-    lines = ["        results = []", "        at = 0"]
+    lines = ["        results = []", "        place = 0"]
     for name in info.inputs:
         formula = next(f for f in info.formulas if name in f.inputs)
         count = f"node.count_{name}" if name in lists else "1"
-        lines += [f"        count = {count}", "        if any(edge is not None for edge in edges[at:at + count]):"]
+        lines += [f"        count = {count}", "        if any(edge is not None for edge in edges[place:place + count]):"]
         lines += [f"            {line}" for line in _unpacked(formula)]
         value = formula.expression if name in lists else f"[{formula.expression}]"
         lines += [f"            results.extend({value})", "        else:", "            results.extend([None] * count)"]
-        lines.append("        at += count")
+        lines.append("        place += count")
     return [*lines, "        return tuple(results)"]
 
 
-def _unpacked(formula: Formula) -> list[str]:
-    lines = [f"{name} = node.saved_{name}" for name in formula.saved]
-    lines += [f"{name} = {name} and {name}.unpack()" for name in formula.saved]
-    lines += [f"{name} = node.saved_{name}.unpack(node)" for name, _ in formula.results]
-    return lines + [f"{name} = node.field_{name}" for name in formula.fields]
+def _unpacked(*formulas: Formula) -> list[str]:
+    """What the formulas need as local names; each saved tensor is unpacked once."""
+    saved = dict.fromkeys(name for formula in formulas for name in formula.saved)
+    results = dict.fromkeys(name for formula in formulas for name, _ in formula.results)
+    fields = dict.fromkeys(name for formula in formulas for name in formula.fields)
+    lines = []
+    for name in saved:
+        lines += [f"{name} = node.saved_{name}", f"if {name} is not None:", f"    {name} = {name}.unpack()"]
+    lines += [f"{name} = node.saved_{name}.unpack(node)" for name in results]
+    return lines + [f"{name} = node.field_{name}" for name in fields]
 
 
 # Kernels
@@ -148,19 +160,17 @@ def kernel_source(schema: FunctionSchema, name: str, info: DifferentiabilityInfo
     lines = [f"def {name}(key_set, {parameters(schema)}):"]
     wanted = " or ".join(_wants(argument) for argument in differentiable)
     inplace = schema.is_inplace
-    if info is not None and not info.formulas and not inplace:
+    if info is not None and not info.formulas:
         lines += [
             "    below = key_set & AFTER_AUTOGRAD",
             f"    return kernels[below](below{names(schema)})",
         ]
         return "\n".join(lines) + "\n"
-    lines.append(f"    if ({wanted or 'False'}) and grad_enabled():")
+    lines.append(f"    if ({wanted}) and grad_enabled():")
     if inplace:
-        lines.append("        check_inplace(self, True)")
+        lines.append("        check_inplace(self)")
     lines += [f"        {line}" for line in _make_node(schema, info, differentiable)]
     lines += ["        if anomaly_blocks[0]:", "            remember(grad_fn)", "    else:", "        grad_fn = None"]
-    if inplace:
-        lines += ["        if self._version_counter is None:", "            check_inplace(self, False)"]
     lines += ["    below = key_set & AFTER_AUTOGRAD", f"    result = kernels[below](below{names(schema)})"]
     lines.append("    if grad_fn is not None:")
     if inplace:

@@ -19,16 +19,22 @@ from ..aten.native_functions import native_functions
 
 FILE = Path(__file__).with_name("derivatives.yaml")
 NON_DIFFERENTIABLE = "non_differentiable"
-# What x.shape and its like in a formula save instead of x: an expression over x.
+# What x.shape and its like in a formula save instead of x: under which name (PyTorch's: x_sym_sizes), and as which
+# expression over x. The second table is for arguments that are lists of tensors.
 METADATA = {
-    "shape": "{}._shape",
-    "stride": "{}._stride",
-    "offset": "{}._offset",
-    "dtype": "{}._dtype",
-    "device": "{}._device",
-    "ndim": "len({}._shape)",
-    "layout": "({0}._shape, {0}._stride, {0}._offset)",
+    "shape": ("sym_sizes", "{}._shape"),
+    "stride": ("sym_strides", "{}._stride"),
+    "offset": ("sym_storage_offset", "{}._offset"),
+    "dtype": ("scalar_type", "{}._dtype"),
+    "device": ("device", "{}._device"),
+    "ndim": ("dim", "len({}._shape)"),
+    "geometry": ("geometry", "({0}._shape, {0}._stride, {0}._offset)"),
 }
+LIST_METADATA = {
+    "shapes": ("args_sizes", "tuple([each._shape for each in {}])"),
+    "dtypes": ("args_scalartypes", "tuple([each._dtype for each in {}])"),
+}
+ENTRY_FIELDS = frozenset(("name", "node", "output_differentiability"))
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ class Formula:
     """The gradients of some arguments, by one expression.
 
     inputs       the arguments; more than one where the expression gives a tuple
-    expression   over saved names: x where x is saved, x_shape where only its shape is
+    expression   over saved names: x where x is saved, x_sym_sizes where only its shape is
     saved        names of tensor arguments that it needs whole
     results      (name, number) of the results that it needs
     fields       name -> (argument, expression over it that is saved)
@@ -73,22 +79,30 @@ def differentiability_infos() -> dict[str, DifferentiabilityInfo]:
             raise ValueError(f"{FILE.name}: {key} is in no entry of native_functions.yaml")
         if key in found:
             raise ValueError(f"{FILE.name}: {key} stands there twice")
-        prefix = node_prefix(native.schema.base)
-        number = counts.get(prefix, 0)
-        counts[prefix] = number + 1
-        found[key] = info_of(native.schema, entry, f"{prefix}{number}")
+        node = entry.get("node", "")
+        if not node and not set(entry) <= ENTRY_FIELDS:
+            prefix = node_prefix(native.schema.base)
+            number = counts.get(prefix, 0)
+            counts[prefix] = number + 1
+            node = f"{prefix}{number}"
+        found[key] = info_of(native.schema, entry, node)
+    names = [info.node for info in found.values() if info.formulas]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ValueError(f"{FILE.name}: two entries make nodes called {', '.join(sorted(twice))}: give one a `node:`")
     return found
 
 
 def node_prefix(base: str) -> str:
-    """mul -> MulBackward, _log_softmax -> LogSoftmaxBackward."""
-    return "".join(part.title() for part in base.split("_")) + "Backward"
+    """mul -> MulBackward, _log_softmax -> LogSoftmaxBackward, nll_loss_forward -> NllLossBackward."""
+    return "".join(part.title() for part in base.removesuffix("_forward").split("_")) + "Backward"
 
 
 def info_of(schema: FunctionSchema, entry: Mapping[str, Any], node: str) -> DifferentiabilityInfo:
     """An entry's formulas for an op, checked against its schema."""
     entry = dict(entry)
     differentiability = entry.pop("output_differentiability", None)
+    entry.pop("node", None)
     formulas: list[Formula] = []
     known = {argument.name: argument for argument in schema.arguments}
     for names, text in entry.items():
@@ -133,11 +147,12 @@ def read_formula(schema: FunctionSchema, inputs: tuple[str, ...], text: str) -> 
     class Saved(ast.NodeTransformer):
         def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
             inner = node.value
-            if isinstance(inner, ast.Name) and node.attr in METADATA and inner.id in arguments:
+            if isinstance(inner, ast.Name) and inner.id in arguments and arguments[inner.id].type.is_tensor:
                 argument = arguments[inner.id]
-                if argument.type.is_tensor and not argument.type.is_list:
-                    name = f"{inner.id}_{node.attr}"
-                    value = METADATA[node.attr].format(inner.id)
+                table = LIST_METADATA if argument.type.is_list else METADATA
+                if node.attr in table:
+                    suffix, text = table[node.attr]
+                    name, value = f"{inner.id}_{suffix}", text.format(inner.id)
                     if argument.type.optional:
                         value = f"None if {inner.id} is None else {value}"
                     fields[name] = (inner.id, value)

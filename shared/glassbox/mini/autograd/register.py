@@ -9,7 +9,8 @@ from ..c10.dispatch_key import DispatchKey
 from ..c10.dispatch_key_set import AFTER_AUTOGRAD
 from . import gen_inplace_or_view, gen_variable_type
 from .load_derivatives import FILE, DifferentiabilityInfo, differentiability_infos
-from .node import NotImplementedNode, Node, any_requires_grad, gradient_edge, set_history
+from .node import Node, NotImplementedNode
+from .variable import any_requires_grad, gradient_edge, requires_grad, set_history
 
 # Classes of nodes by name, as in PyTorch's torch._C._functions.
 node_classes: dict[str, type[Node]] = {}
@@ -18,8 +19,9 @@ node_classes: dict[str, type[Node]] = {}
 def register_all() -> None:
     """Autograd and ADInplaceOrView kernels for every operator that there is now, and the fallback for later ones."""
     infos = differentiability_infos()
-    for key, info in infos.items():
-        node_classes[info.node] = gen_variable_type.make_node(info)
+    for info in infos.values():
+        if info.formulas:
+            node_classes[info.node] = gen_variable_type.make_node(info)
     for op in list(dispatcher.operators.values()):
         register(op, infos)
     fallback = KernelFunction(_not_implemented_fallback, "glassbox/mini/autograd/register.py", boxed=True)
@@ -39,18 +41,42 @@ def register(op: OperatorHandle, infos: dict[str, DifferentiabilityInfo]) -> Non
         return
     if not any(result.type.is_tensor for result in schema.returns):
         return
+    if schema.key in MANUAL:
+        _impl(op, DispatchKey.Autograd, MANUAL[schema.key](op), "VariableTypeManual")
+        return
     info = info_for(op, infos)
-    node_class = node_classes[info.node] if info is not None else None
+    node_class = node_classes[info.node] if info is not None and info.formulas else None
     _impl(op, DispatchKey.Autograd, gen_variable_type.make_kernel(op, info, node_class), "VariableType")
 
 
 def info_for(op: OperatorHandle, infos: dict[str, DifferentiabilityInfo]) -> DifferentiabilityInfo | None:
     """The op's formulas; an in-place op's are those of the op it is the in-place form of, if it has none of its own."""
-    found = infos.get(op.schema.key)
-    if found is None and op.schema.is_inplace:
-        functional = op.schema.base[:-1] + (f".{op.schema.overload}" if op.schema.overload else "")
-        found = infos.get(functional)
+    schema = op.schema
+    found = infos.get(schema.key)
+    if found is None and schema.is_inplace:
+        arguments = [(each.name, each.type.base, each.type.is_list) for each in schema.arguments]
+        for info in infos.values():
+            if info.schema.base == schema.base[:-1] and arguments == [
+                (each.name, each.type.base, each.type.is_list) for each in info.schema.arguments
+            ]:
+                return info
     return found
+
+
+def _resize_(op: OperatorHandle) -> Callable[..., Any]:
+    kernels = op.kernels
+
+    def resize_(key_set: int, self: Any, *arguments: Any) -> Any:
+        if requires_grad(self):
+            raise RuntimeError("cannot resize variables that require grad")
+        below = key_set & AFTER_AUTOGRAD
+        return kernels[below](below, self, *arguments)
+
+    return resize_
+
+
+# Ops whose Autograd kernel no schema tells (PyTorch: VariableTypeManual.cpp).
+MANUAL = {"resize_": _resize_}
 
 
 def _impl(op: OperatorHandle, key: DispatchKey, kernel: Callable[..., Any], where: str) -> None:

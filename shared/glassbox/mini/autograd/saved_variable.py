@@ -4,16 +4,23 @@ It remembers at which version it was saved, so a change in between is an error a
 node itself is kept without its grad_fn, which would make a circle.
 """
 
+import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
+
+from ..c10.grad_mode import grad_enabled
+from . import anomaly
+from .node import LEAF_FIRST
+from .variable import gradient_edge
 
 Hooks = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 # How many saved_tensors_hooks blocks are open in the process: while there is none, saving costs no look-up.
 hook_blocks = [0]
 _default_hooks: ContextVar[tuple[Hooks, ...]] = ContextVar("saved_tensors_hooks", default=())
+_disabled: ContextVar[str] = ContextVar("saved_tensors_hooks_disabled", default="")
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -24,38 +31,49 @@ FREED = (
 
 
 class SavedVariable:
-    """One saved tensor; `unpack(node)` gives it back."""
+    """One saved tensor; `unpack(node)` gives it back.
 
-    __slots__ = ("tensor", "version", "output_nr", "hooks", "packed")
+    tensor, version   what was saved, and its version then
+    output_nr         which output of the saving node it is; -1 for an input
+    fn                for an output written into a view: the view's grad_fn then, weakly; else None
+    hooks             (pack, unpack), with what pack gave in `packed`; else None
+    """
+
+    __slots__ = ("tensor", "version", "output_nr", "fn", "hooks", "packed")
 
     # Made by save, without a constructor call.
     tensor: Any
     version: int
     output_nr: int
+    fn: weakref.ref[Any] | None
     hooks: Hooks | None
     packed: Any
 
-    def register_hooks(self, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
-        """Keep pack(tensor) instead of the tensor; unpack(packed) gives it back in the backward pass."""
-        from ..c10.grad_mode import grad_enabled
-
+    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        """Keep pack_hook(tensor) instead of the tensor; unpack_hook(packed) gives it back in the backward pass."""
+        for hook in (pack_hook, unpack_hook):
+            if not callable(hook):
+                raise TypeError(f"a saved tensor's hooks must be functions, got {type(hook).__name__}")
         if self.hooks is not None:
             raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set")
-        if self.tensor is None:
-            raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed")
-        self.hooks = (pack, unpack)
-        token = grad_enabled.set(False)
+        tensor = self.tensor
+        if tensor is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed is forbidden")
+        before = grad_enabled.get()
+        grad_enabled.set(False)
         try:
-            self.packed = (pack(self.tensor.detach()), self.tensor)
+            packed = pack_hook(tensor.detach())
         finally:
-            grad_enabled.reset(token)
-        if self.output_nr < 0:
-            # Only where it came from is needed again: its edge, not its values.
-            from .node import gradient_edge
-
-            self.packed = (self.packed[0], gradient_edge(self.tensor), self.tensor._requires_grad)
-        else:
-            self.packed = (self.packed[0], None, False)
+            grad_enabled.set(before)
+        if tensor._version_counter[0] != self.version:
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can "
+                "not be modified by in-place operations as this can lead to unexpected side-effects."
+            )
+        # Of an input only where its gradient goes is needed again, not its values.
+        edge = gradient_edge(tensor) if self.output_nr < 0 else None
+        self.hooks = (pack_hook, unpack_hook)
+        self.packed = (packed, edge)
         self.tensor = _PACKED
 
     def unpack(self, node: Any = None) -> Any:
@@ -68,14 +86,10 @@ class SavedVariable:
             raise RuntimeError(FREED)
         if self.hooks is not None:
             return self._unpack_by_hook(node)
-        counter = tensor._version_counter
-        if counter is not None and counter[0] != self.version:
+        if tensor._version_counter[0] != self.version:
             raise RuntimeError(self._changed(node))
-        if self.output_nr >= 0 and node is not None and tensor._dtype.is_floating_point:
-            tensor = tensor.detach()
-            tensor._grad_fn = node
-            tensor._requires_grad = True
-            tensor._output_nr = self.output_nr
+        if self.output_nr >= 0 and node is not None and grad_enabled.get():
+            return self._as_output(tensor, node)
         return tensor
 
     def release(self) -> None:
@@ -84,28 +98,33 @@ class SavedVariable:
         self.hooks = None
         self.packed = None
 
+    def _as_output(self, tensor: Any, node: Any) -> Any:
+        if not tensor._dtype.is_floating_point:
+            return tensor
+        output = tensor.shallow_copy(tensor._version_counter)
+        fn = getattr(self, "fn", None)
+        view_node = fn() if fn is not None else None
+        output._grad_fn, output._output_nr = (node, self.output_nr) if view_node is None else (view_node, 0)
+        output._requires_grad = True
+        return output
+
     def _unpack_by_hook(self, node: Any) -> Any:
         assert self.hooks is not None
-        packed, edge, requires_grad = self.packed
+        packed, edge = self.packed
         tensor = self.hooks[1](packed)
-        if getattr(tensor, "_key_set", None) is None:
+        if not hasattr(tensor, "_key_set"):
             raise TypeError(
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor)}"
             )
-        tensor = tensor.detach()
-        if self.output_nr >= 0 and node is not None:
-            edge = (node, self.output_nr)
-        if edge is not None and tensor._dtype.is_floating_point:
-            from .node import AccumulateGrad
-
-            if isinstance(edge[0], AccumulateGrad):
-                import weakref
-
-                tensor._requires_grad = True
+        if self.output_nr >= 0:
+            return tensor if node is None else self._as_output(tensor, node)
+        tensor = tensor.shallow_copy(tensor._version_counter)
+        if edge is not None:
+            tensor._requires_grad = True
+            if edge[0].next_edges == () and edge[0].sequence_nr == LEAF_FIRST:
                 tensor._grad_accumulator = weakref.ref(edge[0])
             else:
                 tensor._grad_fn, tensor._output_nr = edge
-                tensor._requires_grad = True
         return tensor
 
     def _changed(self, node: Any) -> str:
@@ -120,9 +139,20 @@ class SavedVariable:
         return (
             f"one of the variables needed for gradient computation has been modified by an inplace operation: "
             f"[{kind}]{origin} is at version {tensor._version_counter[0]}; expected version {self.version} instead. "
-            f"Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-            f"mini.autograd.set_detect_anomaly(True)."
+            f"{_HINT[anomaly.is_enabled()]}"
         )
+
+
+_HINT = {
+    False: (
+        "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+        "mini.autograd.set_detect_anomaly(True)."
+    ),
+    True: (
+        "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
+        "question was changed in there or anywhere later."
+    ),
+}
 
 
 class _Packed:
@@ -141,7 +171,11 @@ def save(tensor: Any, output_nr: int = -1) -> SavedVariable:
             "tensor and use it in autograd."
         )
     saved = SavedVariable()
-    saved.tensor = tensor if output_nr < 0 or tensor._grad_fn is None else tensor.detach()
+    if output_nr >= 0 and tensor._grad_fn is not None:
+        # Without its grad_fn, which holds what is made here.
+        saved.fn = None if tensor._base is None else weakref.ref(tensor._grad_fn)
+        tensor = tensor.shallow_copy(counter)
+    saved.tensor = tensor
     saved.version = counter[0]
     saved.output_nr = output_nr
     saved.hooks = None
@@ -162,29 +196,51 @@ class SavedList:
             None if tensor is None else save(tensor) for tensor in tensors
         ]
 
-    def unpack(self, node: Any = None) -> list[Any]:
+    def unpack(self, node: Any = None) -> tuple[Any, ...]:
         if self.items is None:
             raise RuntimeError(FREED)
-        return [None if item is None else item.unpack(node) for item in self.items]
+        return tuple([None if item is None else item.unpack(node) for item in self.items])
 
     def release(self) -> None:
         self.items = None
 
 
 class saved_tensors_hooks:  # noqa: N801 - PyTorch's own name
-    """`with saved_tensors_hooks(pack, unpack):` what is saved in the block is kept as pack(tensor)."""
+    """`with saved_tensors_hooks(pack_hook, unpack_hook):` what is saved in the block is kept as pack_hook(tensor)."""
 
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
-        self._hooks = (pack_hook, unpack_hook)
-        self._tokens: list[Any] = []
+        self._hooks: Hooks = (pack_hook, unpack_hook)
+        self._before: list[tuple[Hooks, ...]] = []
 
-    def __enter__(self) -> "saved_tensors_hooks":
-        self._tokens.append(_default_hooks.set((*_default_hooks.get(), self._hooks)))
+    def __enter__(self) -> None:
+        stack = _default_hooks.get()
+        if _disabled.get():
+            raise RuntimeError(_disabled.get())
+        self._before.append(stack)
+        _default_hooks.set((*stack, self._hooks))
         hook_blocks[0] += 1
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         hook_blocks[0] -= 1
-        _default_hooks.reset(self._tokens.pop())
+        _default_hooks.set(self._before.pop())
+
+
+class disable_saved_tensors_hooks:  # noqa: N801 - PyTorch's own name
+    """`with disable_saved_tensors_hooks(message):` opening saved_tensors_hooks in the block raises RuntimeError(message)."""
+
+    def __init__(self, error_message: str) -> None:
+        self._message = error_message
+        self._before: list[str] = []
+
+    def __enter__(self) -> None:
+        if _default_hooks.get():
+            raise RuntimeError(self._message)
+        self._before.append(_disabled.get())
+        _disabled.set(self._message)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _disabled.set(self._before.pop())

@@ -24,9 +24,9 @@ from .c10.tensor_impl import TensorImpl
 Key = str | DispatchKey
 
 
-def _parse_dispatch_key(name: str) -> DispatchKey:
-    """The key of that name; RuntimeError where there is none."""
-    return parse(name)
+def _parse_dispatch_key(name: str) -> DispatchKey | None:
+    """The key of that name; None where there is none."""
+    return getattr(DispatchKey, name, None)
 
 
 def _dispatch_keys(tensor: TensorImpl) -> DispatchKeySet:

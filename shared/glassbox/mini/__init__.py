@@ -6,9 +6,10 @@ records and the engine that plays back. Each folder imports downwards only; torc
 
 from typing import TYPE_CHECKING, Any
 
-from . import autograd, bindings, sim
+from . import _C, autograd, bindings, modes, sim
 from .aten.core import library
 from .aten.core.dispatcher import dispatcher
+from .aten.core.op_overload import Ops
 from .autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -27,9 +28,19 @@ from .c10.pieces import pieces, using
 from .c10.size import Size
 from .c10.storage import Storage
 from .factories import as_tensor, from_numpy, tensor
+from .modes import (
+    TorchDispatchMode,
+    autocast,
+    functionalize,
+    get_autocast_dtype,
+    is_autocast_enabled,
+    record,
+    vmap,
+)
 from .tensor import Tensor
 
 _functions = bindings.initialize()
+ops = Ops(dispatcher)
 globals().update({name: function for name, function in _functions.items() if name not in globals()})
 
 if TYPE_CHECKING:
@@ -49,7 +60,10 @@ __all__ = [
     "Size",
     "Storage",
     "Tensor",
+    "TorchDispatchMode",
+    "_C",
     "as_tensor",
+    "autocast",
     "autograd",
     "bfloat16",
     "bool",
@@ -60,20 +74,27 @@ __all__ = [
     "float32",
     "float64",
     "from_numpy",
+    "functionalize",
+    "get_autocast_dtype",
     "inference_mode",
     "int16",
     "int32",
     "int64",
     "int8",
+    "is_autocast_enabled",
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "library",
     "manual_seed",
+    "modes",
     "no_grad",
+    "ops",
     "pieces",
+    "record",
     "set_grad_enabled",
     "sim",
     "tensor",
     "uint8",
     "using",
+    "vmap",
 ]

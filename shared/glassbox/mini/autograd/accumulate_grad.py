@@ -7,6 +7,7 @@ does, else a copy that does. Later ones are added to it in place.
 import sys
 from typing import Any
 
+from ..aten.core.dispatcher import watchers
 from ..c10 import geometry, layout
 from ..c10.dispatch_key_set import PYTHON
 from ..c10.grad_mode import grad_enabled
@@ -50,7 +51,7 @@ class AccumulateGrad(Node):
             and obeys_layout_contract(grad._shape, grad._stride, variable._stride)
         ):
             # Nobody else holds it, so it need not be copied. The detach is what others see of that.
-            if local_keys.get()[0] & PYTHON:
+            if watchers or local_keys.get()[0] & PYTHON:
                 variable._grad = grad.detach()
             elif grad._base is not None or grad._requires_grad:
                 variable._grad = grad.shallow_copy(grad._version_counter)

@@ -5,12 +5,15 @@ from typing import Any
 
 from ..aten.core.dispatcher import OperatorHandle, dispatcher
 from ..aten.core.kernel_function import KernelFunction
-from ..c10.dispatch_key import DispatchKey
+from ..c10.dispatch_key import DispatchKey, parse
 from ..c10.dispatch_key_set import AFTER_AUTOGRAD
 from . import gen_inplace_or_view, gen_variable_type
 from .load_derivatives import FILE, DifferentiabilityInfo, differentiability_infos
 from .node import Node, NotImplementedNode
 from .variable import any_requires_grad, gradient_edge, requires_grad, set_history
+
+# The Autograd keys that have a fallback, of each backend with tensors in PyTorch's tree.
+FALLBACKS = ("Other", "CPU", "CUDA", "XLA", "MPS", "XPU", "HPU", "Lazy", "MTIA", "MAIA", "PrivateUse1", "Meta")
 
 # Classes of nodes by name, as in PyTorch's torch._C._functions.
 node_classes: dict[str, type[Node]] = {}
@@ -25,9 +28,8 @@ def register_all() -> None:
     for op in list(dispatcher.operators.values()):
         register(op, infos)
     fallback = KernelFunction(_not_implemented_fallback, "glassbox/mini/autograd/register.py", boxed=True)
-    for key in DispatchKey:
-        if key.name.startswith("Autograd") and not key.is_alias and key.name != "AutogradFunctionality":
-            dispatcher.register_fallback(key, fallback)
+    for name in FALLBACKS:
+        dispatcher.register_fallback(parse("Autograd" + name), fallback)
 
 
 def register(op: OperatorHandle, infos: dict[str, DifferentiabilityInfo]) -> None:

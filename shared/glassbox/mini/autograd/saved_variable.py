@@ -10,7 +10,10 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
+from ..aten.core.dispatcher import watchers
+from ..c10.dispatch_key_set import PYTHON
 from ..c10.grad_mode import grad_enabled
+from ..c10.local_dispatch_key_set import local_keys
 from . import anomaly
 from .node import LEAF_FIRST
 from .variable import gradient_edge
@@ -174,7 +177,9 @@ def save(tensor: Any, output_nr: int = -1) -> SavedVariable:
     if output_nr >= 0 and tensor._grad_fn is not None:
         # Without its grad_fn, which holds what is made here.
         saved.fn = None if tensor._base is None else weakref.ref(tensor._grad_fn)
-        tensor = tensor.shallow_copy(counter)
+        # PyTorch's copy is a detach, which whoever looks on may count; nobody else need pay for the call.
+        seen = watchers or local_keys.get()[0] & PYTHON
+        tensor = tensor.detach() if seen else tensor.shallow_copy(counter)
     saved.tensor = tensor
     saved.version = counter[0]
     saved.output_nr = output_nr

@@ -6,6 +6,7 @@ from . import functionalize as _functionalize
 from .autocast import autocast, get_autocast_dtype, is_autocast_enabled
 from .functionalize import functionalize
 from .python_dispatch import TorchDispatchMode, current_modes, enable_reentrant_dispatch
+from .recorder import Recorder, record
 from .vmap import vmap
 
 
@@ -16,6 +17,7 @@ def register_all() -> None:
 
 
 __all__ = [
+    "Recorder",
     "TorchDispatchMode",
     "autocast",
     "current_modes",
@@ -23,6 +25,7 @@ __all__ = [
     "functionalize",
     "get_autocast_dtype",
     "is_autocast_enabled",
+    "record",
     "register_all",
     "vmap",
 ]

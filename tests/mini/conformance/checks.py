@@ -118,7 +118,8 @@ def _check_sample(entry: Entry, call: Call, where: str, layout: str, ledger: Led
         if entry.inplace is None:
             ledger.note("in-place", "mini has no in-place form", where)
         else:
-            _both(entry, info.inplace_variant, entry.inplace, call, where, ledger, "in-place")
+            place = f"in-place, {where}"
+            _both(entry, info.inplace_variant, entry.inplace, call, place, ledger, "in-place")
     if info.supports_out and expected is not None and layout in ("plain", "permuted"):
         _check_out(entry, call, expected, where, ledger)
 
@@ -174,6 +175,8 @@ def _check_out(entry: Entry, call: Call, expected: Outcome, where: str, ledger: 
         return
     results = [each.detach() for each in results]
     whole = {torch.float64: torch.int64, torch.float32: torch.int64, torch.bfloat16: torch.int64}
+    scale = largest(list(leaves(call, torch.Tensor)))
+    computed = str(results[0].dtype).removeprefix("torch.")
     cases = {
         "right": [torch.full_like(each, 1) for each in results],
         "strided": [torch.full((*each.shape, 2), 1, dtype=each.dtype)[..., 0] for each in results],
@@ -203,8 +206,8 @@ def _check_out(entry: Entry, call: Call, expected: Outcome, where: str, ledger: 
             ledger.note("out", "" if same else "not the tensor that was given", place)
             ledger.note("out", layout_problem(their_out, our_out), place)
             if entry.rule != "unset":
-                scale = largest(list(leaves(call, torch.Tensor)))
-                ledger.note("out", value_problem(their_out, our_out, _rule(entry, call), scale), place)
+                # A wider tensor takes the result no more exactly than it was computed.
+                ledger.note("out", value_problem(their_out, our_out, _rule(entry, call), scale, computed), place)
 
 
 def _rule(entry: Entry, call: Call) -> str:
@@ -213,7 +216,7 @@ def _rule(entry: Entry, call: Call) -> str:
 
 
 def _told(outcome: Outcome) -> str:
-    return "nothing raised" if outcome.error is None else f"{outcome.error_name}({str(outcome.error)[:160]})"
+    return "nothing raised" if outcome.error is None else f"{outcome.error_name}({str(outcome.error)[:110]})"
 
 
 def _shown(tree: Any) -> str:

@@ -13,6 +13,8 @@ from .translate import DTYPES, elements
 ULPS = {"float64": 4, "float32": 4, "bfloat16": 1}
 # What rounding in another order may change, relative to the result, for sums and products of many elements.
 RELATIVE = {"float64": 1e-12, "float32": 1e-5, "bfloat16": 2**-6}
+# The smallest number above 0, and binary digits after the first.
+_GRID = {"float64": (5e-324, 52), "float32": (2.0**-149, 23), "bfloat16": (2.0**-133, 7)}
 EPSILON = {"float64": 2**-52, "float32": 2**-23, "bfloat16": 2**-8}
 
 
@@ -49,10 +51,11 @@ def layout_problem(expected: Any, actual: Any, strides: bool = True) -> str:
     return ""
 
 
-def value_problem(expected: Any, actual: Any, rule: str, scale: float = 0.0) -> str:
+def value_problem(expected: Any, actual: Any, rule: str, scale: float = 0.0, computed: str = "") -> str:
     """What differs in the elements under a rule: exact, ulp or sum; "" if nothing does.
 
-    scale: the largest number that went in, against which sums that cancel are measured.
+    scale: the largest number that went in, against which sums that cancel are measured. computed: the dtype
+    whose rounding counts, where it is not the tensor's own.
     """
     if not is_tensor(expected):
         same = expected == actual or expected != expected and actual != actual
@@ -66,13 +69,17 @@ def value_problem(expected: Any, actual: Any, rule: str, scale: float = 0.0) -> 
     elif rule == "exact":
         wrong = (_bits(wanted) != _bits(found)) & ~(_is_nan(wanted, dtype) & _is_nan(found, dtype))
     else:
-        wrong = _far(_numbers(wanted, dtype), _numbers(found, dtype), dtype, rule, scale)
+        wrong = _far(_numbers(wanted, dtype), _numbers(found, dtype), _coarser(dtype, computed), rule, scale)
     if not wrong.any():
         return ""
     place = tuple(int(i[0]) for i in np.nonzero(wrong)) if wrong.ndim else ()
     pair = (_numbers(np.asarray(x), dtype)[place] for x in (found, wanted))
     found_number, wanted_number = (float(x) for x in pair)
     return f"{int(wrong.sum())} of {wrong.size} elements: {found_number!r} instead of {wanted_number!r} at {place}"
+
+
+def _coarser(dtype: str, computed: str) -> str:
+    return max(dtype, computed, key=lambda name: EPSILON.get(name, 0.0))
 
 
 def _bits(array: np.ndarray) -> np.ndarray:
@@ -97,8 +104,9 @@ def _far(wanted: np.ndarray, found: np.ndarray, dtype: str, rule: str, scale: fl
     size = np.abs(wanted.astype(np.float64))
     distance = np.abs(found.astype(np.float64) - wanted.astype(np.float64))
     if rule == "ulp":
-        unit = np.maximum(size, 2.0**-126) * 2**-7 if dtype == "bfloat16" else np.spacing(np.abs(wanted))
-        near = distance <= ULPS[dtype] * unit.astype(np.float64)
+        smallest, digits = _GRID[dtype]
+        unit = np.maximum(2.0 ** (np.floor(np.log2(np.maximum(size, smallest))) - digits), smallest)
+        near = distance <= ULPS[dtype] * unit
     else:
         finite = size[np.isfinite(size)]
         largest = max(float(finite.max()) if finite.size else 0.0, scale)

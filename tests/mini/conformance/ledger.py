@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 # grad          first gradients
 # gradgrad      second gradients
 KINDS = ("values", "layout", "aliasing", "in-place", "out", "errors", "grad", "gradgrad")
-MOST_MESSAGES = 4
+MOST_MESSAGES = 3
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Ledger:
             return True
         self.failed[kind] += 1
         kept = self.messages.setdefault(kind, [])
-        if len(kept) < MOST_MESSAGES:
+        if len(kept) < MOST_MESSAGES and not any(each.startswith(problem[:60]) for each in kept):
             kept.append(f"{problem} [{where}]")
         return False
 

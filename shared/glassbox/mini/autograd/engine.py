@@ -42,12 +42,14 @@ class GraphTask:
         self.buffers: dict[Node, Any] = {}
         self.ready: list[tuple[int, int, Node]] = []
         self.arrivals = itertools.count()
-        self.captured: list[Any] = [None] * len(inputs or ())
+        self.captured: list[Any] = []
         self.captures: dict[tuple[Node, int], list[int]] = {}
         self.needed: set[Node] | None = None
         root_nodes = [node for node, _ in roots]
         self.dependencies = count_dependencies(root_nodes)
+        self._capturing: set[Node] = set()
         if inputs is not None:
+            self.captured = [None] * len(inputs)
             targets = {node for node, _ in inputs}
             self.needed = leading_to(targets, root_nodes)
             if accumulate:
@@ -55,12 +57,14 @@ class GraphTask:
             else:
                 for place, edge in enumerate(inputs):
                     self.captures.setdefault(edge, []).append(place)
-        self._capturing = {node for node, _ in self.captures}
+                self._capturing = targets
         for (node, input_nr), gradient in zip(roots, gradients, strict=True):
             if gradient is not None:
-                gradient = validate(gradient, node.input_metadata[input_nr], "the root", 0)
+                metadata = node.input_metadata[input_nr]
+                if gradient._shape != metadata[0] or gradient._dtype is not metadata[1]:
+                    gradient = validate(gradient, metadata, "the root", 0)
                 self._deliver(node, input_nr, gradient)
-        for node in dict.fromkeys(root_nodes):
+        for node in root_nodes if len(root_nodes) == 1 else dict.fromkeys(root_nodes):
             if not self.dependencies.get(node) and self._is_executed(node):
                 heapq.heappush(self.ready, (-node.sequence_nr, next(self.arrivals), node))
 

@@ -38,7 +38,7 @@ def sum_backward(grad: Any, shape: Ints, dims: Any, keepdim: bool) -> Any:
     """The gradient of a sum spread over what was summed."""
     if not keepdim and shape and dims:
         grad = unsqueeze_multiple(grad, dims, len(shape))
-    return grad.expand(shape)
+    return at.expand(grad, shape, False)
 
 
 def mean_backward(grad: Any, shape: Ints, dims: Any, keepdim: bool) -> Any:

@@ -121,15 +121,33 @@ class AutogradMeta:
 def meta_of(tensor: Any) -> AutogradMeta:
     """The tensor's AutogradMeta, made at first use."""
     meta = tensor._meta
-    if not isinstance(meta, AutogradMeta):
-        meta = tensor._meta = AutogradMeta()
+    if not isinstance(meta, AutogradMeta) or meta is _CREATED.get(meta.creation):
+        own = tensor._meta = AutogradMeta()
+        own.creation = creation_of_meta(meta)
+        return own
     return meta
+
+
+def creation_of_meta(meta: Any) -> str | None:
+    """The creation that a tensor's meta tells of."""
+    return meta.creation if isinstance(meta, AutogradMeta) else None
+
+
+def _created(how: str) -> AutogradMeta:
+    meta = AutogradMeta()
+    meta.creation = how
+    return meta
+
+
+# Most views have no more to tell than how they came about: these stand for all of one kind (see meta_of).
+_CREATED: dict[str | None, AutogradMeta] = {
+    how: _created(how) for how in (NO_GRAD_MODE, MULTI_OUTPUT_NODE, INFERENCE_MODE, IN_CUSTOM_FUNCTION)
+}
 
 
 def creation_of(view: Any) -> str | None:
     """How a view came about, where that forbids writing into it."""
-    meta = view._meta
-    return meta.creation if isinstance(meta, AutogradMeta) else None
+    return creation_of_meta(view._meta)
 
 
 def creation_now(several: bool) -> str | None:
@@ -150,7 +168,7 @@ def as_view(base: Any, view: Any, creation: str | None) -> None:
         view._base = base._base
         creation = creation or creation_of(base)
     if creation is not None:
-        meta_of(view).creation = creation
+        view._meta = _CREATED[creation]
 
 
 def count_change(tensor: Any) -> None:

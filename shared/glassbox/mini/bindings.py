@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from . import gen_python_functions, modes, operators, python_arg_parser
-from .aten import composites, native_functions, tensor_factories
+from .aten import aliases, composites, native_functions, overloads, tensor_factories
 from .aten.core.dispatcher import OperatorHandle, dispatcher
 from .aten.core.kernel_function import KernelFunction
 from .autograd import register as autograd_register
@@ -25,7 +25,7 @@ def initialize() -> dict[str, Callable[..., Any]]:
     # Where NumPy would warn of an overflow or an invalid value, PyTorch computes on.
     np.seterr(all="ignore")
     dispatcher.binder = python_arg_parser.make_binder
-    native_functions.register_all((composites, tensor_factories))
+    native_functions.register_all((composites, overloads, aliases, tensor_factories))
     for key in FALLTHROUGHS:
         dispatcher.register_fallback(getattr(DispatchKey, key), KernelFunction(None, "glassbox/mini/bindings.py"))
     for op in list(dispatcher.operators.values()):

@@ -22,15 +22,33 @@ _NO_SIZES = "{0}() needs sizes, such as {0}(2, 3); for a 0-d tensor write {0}(()
 def make_method(name: str, overloads: list[OperatorHandle]) -> Callable[..., Any]:
     """The method `name` of Tensor."""
     plain = [op for op in overloads if not op.schema.is_out]
+    if any(op.schema.arguments[0].name != "self" for op in plain):
+        return _self_later(name, _parsed(name, plain), plain[0])
     if len(plain) == 1 and _is_simple(plain[0]):
         return _compiled(name, plain[0], method=True)
     return _parsed(name, plain)
 
 
+def _self_later(name: str, function: Callable[..., Any], op: OperatorHandle) -> Callable[..., Any]:
+    """A method whose schema has self in a later place, as where's: x.where(condition, y)."""
+    place = next(nr for nr, argument in enumerate(op.schema.arguments) if argument.name == "self")
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) < place:
+            return function(*args, **kwargs, self=self)
+        return function(*args[:place], self, *args[place:], **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = function.__doc__
+    return method
+
+
 def make_function(name: str, overloads: list[OperatorHandle]) -> Callable[..., Any]:
     """The function `name` of the package."""
-    if len(overloads) == 1 and _is_simple(overloads[0]):
-        function = _compiled(name, overloads[0], method=False)
+    plain = [op for op in overloads if not op.schema.is_out]
+    if len(plain) == 1 and _is_simple(plain[0]):
+        with_out = _parsed(name, overloads) if len(overloads) > 1 else None
+        function = _compiled(name, plain[0], method=False, with_out=with_out)
     else:
         function = _parsed(name, overloads)
     return _factory(function) if any(_makes_tensors(op) for op in overloads) else function
@@ -59,7 +77,7 @@ def _parsed(name: str, overloads: list[OperatorHandle]) -> Callable[..., Any]:
     # An out= variant takes what the others take, so it must only be tried when it is asked for.
     with_out = [op for op in overloads if op.schema.is_out]
     without = [op for op in overloads if not op.schema.is_out]
-    out_names = {argument.name for op in with_out for argument in op.schema.out_arguments}
+    out_names = {argument.name for op in with_out for argument in op.schema.out_arguments} | {"out"}
 
     # x.sum() and its like: what takes nothing but the tensor needs no choosing.
     bare = next((op for op in without if _takes_self_alone(op)), None)
@@ -69,21 +87,24 @@ def _parsed(name: str, overloads: list[OperatorHandle]) -> Callable[..., Any]:
         if bare_call is not None and not kwargs and len(args) == 1 and isinstance(args[0], TensorImpl):
             return bare_call(args[0], *defaults)
         chosen = without
-        if kwargs and not out_names.isdisjoint(kwargs):
-            chosen, kwargs = with_out, _spread(kwargs)
+        if kwargs and with_out and not out_names.isdisjoint(kwargs):
+            kwargs = _spread(kwargs)
+            chosen = without if out_names.isdisjoint(kwargs) else with_out
         op, bound = parser.choose(name, chosen, args, kwargs)
         return op.call(*bound)
 
     def _spread(kwargs: dict[str, Any]) -> dict[str, Any]:
-        outs = kwargs.get("out")
-        if outs is None:
+        if "out" not in kwargs:
             return kwargs
-        if isinstance(outs, tuple | list):
-            rest = {key: value for key, value in kwargs.items() if key != "out"}
-            for op in with_out:
-                names = [argument.name for argument in op.schema.out_arguments]
-                if len(names) == len(outs):
-                    return rest | dict(zip(names, outs, strict=True))
+        outs = kwargs["out"]
+        rest = {key: value for key, value in kwargs.items() if key != "out"}
+        if outs is None:
+            return rest
+        given = tuple(outs) if isinstance(outs, tuple | list) else (outs,)
+        for op in with_out:
+            names = [argument.name for argument in op.schema.out_arguments]
+            if len(names) == len(given):
+                return rest | dict(zip(names, given, strict=True))
         return kwargs
 
     function.__name__ = name
@@ -106,20 +127,25 @@ def _defaults(op: OperatorHandle) -> tuple[Any, ...]:
     return tuple(argument.default for argument in op.schema.arguments[1:])
 
 
-def _compiled(name: str, op: OperatorHandle, method: bool) -> Callable[..., Any]:
-    text, namespace = _source(name, op, method)
-    namespace["call"] = op.call
+def _compiled(
+    name: str, op: OperatorHandle, method: bool, with_out: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    text, namespace = _source(name, op, method, with_out is not None)
+    # by_name: sizes that are given by keyword, which no signature with *sizes can say.
+    namespace |= {"call": op.call, "with_out": with_out, "by_name": _parsed(name, [op])}
     function = compile_source(text, f"{'Tensor.' if method else ''}{name}", namespace)[name]
     function.__doc__ = str(op.schema)
     return function
 
 
-def _source(name: str, op: OperatorHandle, method: bool) -> tuple[str, dict[str, Any]]:
+def _source(name: str, op: OperatorHandle, method: bool, takes_out: bool) -> tuple[str, dict[str, Any]]:
     schema = op.schema
     namespace: dict[str, Any] = {"Tensor": tensor_impl.Tensor}
-    numbers = schema.base in parser.NUMBERS_AS_TENSORS
+    numbers = schema.takes_numbers
     varargs = parser.takes_varargs(schema.positional)
     lines = []
+    if takes_out:
+        lines.append(f"    if out is not None: return with_out({_passed_on(schema.arguments, varargs)}, out=out)")
     for argument in schema.arguments:
         if method and argument.name == "self":
             continue
@@ -128,11 +154,12 @@ def _source(name: str, op: OperatorHandle, method: bool) -> tuple[str, dict[str,
         where = f"{schema.base}(): argument '{argument.name}'"
         if varargs and argument.type.is_list and not argument.kwarg_only:
             a = argument.name
+            lines.append(f"    if named: return by_name({_passed_on(schema.arguments, varargs)}, **named)")
             lines.append(f"    if len({a}) == 1 and type({a}[0]) is not int: {a} = {a}[0]")
             lines.append(f"    elif not {a}: raise TypeError({_NO_SIZES.format(name)!r})")
         test = _needs_converting(argument)
         lines.append(f"    {test}{argument.name} = {convert}({argument.name}, {where!r})")
-    text = f"def {name}({_parameters(schema.arguments, varargs)}):\n"
+    text = f"def {name}({_parameters(schema.arguments, varargs, takes_out)}):\n"
     text += "\n".join([*lines, f"    return call({', '.join(a.name for a in schema.arguments)})"]) + "\n"
     return text, namespace
 
@@ -147,7 +174,7 @@ def _needs_converting(argument: Argument) -> str:
     return f"if type({name}) is not {plain}: " if plain else ""
 
 
-def _parameters(arguments: Iterable[Argument], varargs: bool) -> str:
+def _parameters(arguments: Iterable[Argument], varargs: bool, takes_out: bool) -> str:
     parts, star = [], False
     for argument in arguments:
         if argument.kwarg_only and not star and not varargs:
@@ -159,4 +186,16 @@ def _parameters(arguments: Iterable[Argument], varargs: bool) -> str:
         elif argument.has_default:
             text += f"={literal(argument.default)}"
         parts.append(text)
+    if takes_out:
+        parts += ["out=None"] if star or varargs else ["*", "out=None"]
+    return ", ".join([*parts, "**named"] if varargs else parts)
+
+
+def _passed_on(arguments: Iterable[Argument], varargs: bool) -> str:
+    parts = []
+    for argument in arguments:
+        if varargs and argument.type.is_list and not argument.kwarg_only:
+            parts.append(f"*{argument.name}")
+        else:
+            parts.append(f"{argument.name}={argument.name}" if argument.kwarg_only else argument.name)
     return ", ".join(parts)

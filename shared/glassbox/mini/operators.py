@@ -66,35 +66,56 @@ def _slot(name: str, tensor_op: str, number_op: str | None, more: str) -> Callab
     return compile_source(text, f"Tensor.{name}", namespace)[name]
 
 
+def _tensor(value: Any) -> Any:
+    return value if isinstance(value, TensorImpl) else wrapped_number(value)
+
+
+def _subtract(of: Any, what: Any) -> Any:
+    overload = "rsub.Tensor" if isinstance(of, TensorImpl) else "rsub.Scalar"
+    return dispatcher.find_schema_or_throw(overload).call(what, of, 1)
+
+
+def _powers(base: Any, exponent: Any) -> Any:
+    overload = "pow.Tensor_Tensor" if isinstance(base, TensorImpl) else "pow.Scalar"
+    return dispatcher.find_schema_or_throw(overload).call(base, exponent)
+
+
+def _remainders(of: Any, by: Any) -> Any:
+    overload = "remainder.Tensor" if isinstance(of, TensorImpl) else "remainder.Scalar_Tensor"
+    return dispatcher.find_schema_or_throw(overload).call(of, by)
+
+
 def _reflected() -> dict[str, Callable[..., Any]]:
     """number op tensor, where the order matters or not."""
     at = dispatcher.find_schema_or_throw
-    add, sub, mul = (at(f"{name}.Tensor").call for name in ("add", "sub", "mul"))
-    floor, rpow, remainder = (
-        at("floor_divide").call,
-        at("pow.Scalar").call,
-        at("remainder.Scalar_Tensor").call,
-    )
+    add, mul = (at(f"{name}.Tensor").call for name in ("add", "mul"))
+    floor = at("floor_divide").call
     logic = {name: at(f"bitwise_{name}.Tensor").call for name in ("and", "or", "xor")}
 
-    def of_numbers(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def of_numbers(function: Callable[[Any, Any], Any], strict: bool = False) -> Callable[..., Any]:
+        # strict: PyTorch has this slot from C, which refuses a self that is no tensor by itself.
         def slot(self: Any, other: Any) -> Any:
-            return function(self, other) if isinstance(other, NUMBERS) else NotImplemented
+            if not isinstance(self, TensorImpl):
+                if strict:
+                    raise TypeError(f"this slot of Tensor doesn't apply to a {type(self).__name__}")
+                return NotImplemented
+            known = isinstance(other, NUMBERS) or isinstance(other, TensorImpl)
+            return function(self, other) if known else NotImplemented
 
         return slot
 
     return {
-        "__radd__": of_numbers(lambda self, other: add(self, wrapped_number(other), 1)),
-        "__rsub__": of_numbers(lambda self, other: sub(wrapped_number(other), self, 1)),
-        "__rmul__": of_numbers(lambda self, other: mul(self, wrapped_number(other))),
+        "__radd__": of_numbers(lambda self, other: add(self, _tensor(other), 1), True),
+        "__rsub__": of_numbers(lambda self, other: _subtract(other, self)),
+        "__rmul__": of_numbers(lambda self, other: mul(self, _tensor(other)), True),
         # PyTorch's own way, which rounds twice: the reciprocal first.
-        "__rtruediv__": of_numbers(lambda self, other: mul(at("reciprocal").call(self), wrapped_number(other))),
-        "__rfloordiv__": of_numbers(lambda self, other: floor(wrapped_number(other), self)),
-        "__rpow__": of_numbers(lambda self, other: rpow(other, self)),
-        "__rmod__": of_numbers(lambda self, other: remainder(other, self)),
-        "__rand__": of_numbers(lambda self, other: logic["and"](self, wrapped_number(other))),
-        "__ror__": of_numbers(lambda self, other: logic["or"](self, wrapped_number(other))),
-        "__rxor__": of_numbers(lambda self, other: logic["xor"](self, wrapped_number(other))),
+        "__rtruediv__": of_numbers(lambda self, other: mul(at("reciprocal").call(self), _tensor(other))),
+        "__rfloordiv__": of_numbers(lambda self, other: floor(_tensor(other), self)),
+        "__rpow__": of_numbers(lambda self, other: _powers(other, self)),
+        "__rmod__": of_numbers(lambda self, other: _remainders(other, self)),
+        "__rand__": of_numbers(lambda self, other: logic["and"](self, _tensor(other)), True),
+        "__ror__": of_numbers(lambda self, other: logic["or"](self, _tensor(other)), True),
+        "__rxor__": of_numbers(lambda self, other: logic["xor"](self, _tensor(other)), True),
     }
 
 

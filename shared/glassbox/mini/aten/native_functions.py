@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from ..c10.dispatch_key import parse as parse_key
+from . import composite_outs
 from .core import function_schema
 from .core.dispatcher import OperatorHandle, dispatcher
 from .core.function_schema import FunctionSchema
@@ -36,6 +37,7 @@ class NativeFunction:
     structured_delegate  the out= variant that lends its kernel; "" without
     variants             "function", "method" or both: where Python shows it
     python_module        "nn" for what belongs to nn.functional
+    autogen_of           the op whose out= form this is, made by composite_outs; "" for what stands in the list
     """
 
     schema: FunctionSchema
@@ -45,6 +47,7 @@ class NativeFunction:
     structured_delegate: str = ""
     tags: tuple[str, ...] = ()
     python_module: str = ""
+    autogen_of: str = ""
 
 
 @functools.cache
@@ -73,6 +76,10 @@ def native_functions() -> dict[str, NativeFunction]:
             _words(entry.get("tags", "")),
             entry.get("python_module", ""),
         )
+        for key in _words(entry.get("autogen", "")):
+            dispatch = {"CompositeExplicitAutograd": ""}
+            out = composite_outs.out_schema(schema, key)
+            found[key] = NativeFunction(out, dispatch=dispatch, autogen_of=schema.key)
     return found
 
 
@@ -144,6 +151,8 @@ def register(
 
 def _function(native: NativeFunction, name: str, composites: tuple[ModuleType, ...]) -> Callable[..., Any]:
     schema = native.schema
+    if native.autogen_of:
+        return composite_outs.out_kernel(native_functions()[native.autogen_of].schema)
     tried = [name] if name else [schema.key.replace(".", "_"), schema.base]
     for each in tried:
         found = kernels().get(each) if name else None

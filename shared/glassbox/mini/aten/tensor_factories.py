@@ -63,7 +63,9 @@ def _filled_like(self: Any, value: int, dtype: Any, device: Any, memory_format: 
     """A tensor like self full of one small number, at once where nothing has to be worked out."""
     if dtype is device is memory_format is None and self._device is CPU and self._dtype is not dtypes.bfloat16:
         if self._stride == geometry.contiguous_strides(self._shape):
-            return self.adopt(np.full(self._shape, value, self._dtype.numpy), self._dtype, CPU)
+            array = np.empty(self._shape, self._dtype.numpy)
+            array.fill(value)
+            return self.adopt(array, self._dtype, CPU)
     return full_like(0, self, value, dtype, device, memory_format)
 
 
@@ -192,7 +194,7 @@ def needs_backend_select(op: Any) -> bool:
     """Whether an op takes a dtype and a device for a result that lies where they say, which no tensor tells."""
     schema = op.schema
     keyword_only = {argument.type.base for argument in schema.arguments if argument.kwarg_only}
-    if not {"ScalarType", "Device"} <= keyword_only:
+    if not {"ScalarType", "Device"} <= keyword_only or schema.is_out:
         return False
     return not (schema.base.endswith("_like") or schema.base.startswith("new_"))
 

@@ -8,6 +8,7 @@ from ...c10 import dtype as dtypes
 from ...c10.dtype import bfloat16, bool_, int64
 from ...c10.tensor_impl import TensorImpl
 from .resize import forms
+from .structured import Structured
 
 Number = bool | int | float
 
@@ -82,15 +83,29 @@ def nonzero(ks: int, self: TensorImpl) -> Any:
     return TensorImpl.fresh(columns._storage, (count, ndim), (1, count), int64, self._device)
 
 
-def _triangle(name: str, lower: bool) -> Any:
+def _outside(name: str, self: TensorImpl, diagonal: int, lower: bool) -> np.ndarray:
+    """Where a matrix keeps nothing: above the diagonal, or below it."""
+    if len(self._shape) < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+    rows, columns = self._shape[-2:]
+    kept = np.tri(rows, columns, diagonal if lower else diagonal - 1, bool)
+    return ~kept if lower else kept
+
+
+def _triangle(name: str, lower: bool) -> Structured:
     def kernel(ks: int, self: TensorImpl, diagonal: int) -> Any:
-        if len(self._shape) < 2:
-            raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-        cut = (np.tril if lower else np.triu)(self.strided_array(), diagonal)
-        return TensorImpl.adopt(np.ascontiguousarray(cut), self._dtype, self._device)
+        outside = _outside(name, self, diagonal, lower)
+        cut = np.array(self.strided_array(), order="C")
+        cut[..., outside] = 0
+        return TensorImpl.adopt(cut, self._dtype, self._device)
 
-    return kernel
+    def inplace(ks: int, self: TensorImpl, diagonal: int) -> TensorImpl:
+        outside = _outside(name, self, diagonal, lower)
+        self.strided_array()[..., outside] = 0
+        return self
+
+    return Structured(name, kernel, inplace, forms(name, kernel).out)
 
 
-tril = forms("tril", _triangle("tril", True), inplace=True)
-triu = forms("triu", _triangle("triu", False), inplace=True)
+tril = _triangle("tril", True)
+triu = _triangle("triu", False)

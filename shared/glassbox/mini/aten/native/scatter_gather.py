@@ -11,6 +11,7 @@ from ...c10 import geometry, layout
 from ...c10.dtype import bfloat16, bool_, int32, int64
 from ...c10.dtype import dtype as DType  # noqa: N812
 from ...c10.tensor_impl import TensorImpl
+from ..memory_overlap import assert_no_internal_overlap
 from .resize import forms, scalar_type, write_out
 from .structured import Structured
 
@@ -155,7 +156,7 @@ def _grid(shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
 
 def _gather(ks: int, self: TensorImpl, dim: int, index: TensorImpl, sparse_grad: bool) -> Any:
     axis = layout.wrap_dim(dim, len(self._shape))
-    places = index_array("gather", index)
+    places = index.strided_array() if 0 in index._shape else index_array("gather", index)
     if not _check_index_shape("gather", self, axis, index):
         stride = geometry.contiguous_strides(index._shape)
         return TensorImpl.allocate(index._shape, stride, self._dtype, self._device)
@@ -178,6 +179,8 @@ def _scatter_into(
     adds: bool = False,
 ) -> None:
     axis = layout.wrap_dim(dim, len(self._shape))
+    if 0 in index._shape:
+        return
     places = index_array("scatter", index)
     given = src if isinstance(src, TensorImpl) else None
     if given is not None and given._dtype is not self._dtype:
@@ -203,6 +206,36 @@ def _scatter_add_into(
     _scatter_into(array, self, dim, index, src, True)
 
 
+_REDUCTIONS = {"add": np.add, "multiply": np.multiply}
+
+
+def _scatter_reduce_into(
+    array: np.ndarray, self: TensorImpl, dim: int, index: TensorImpl, src: TensorImpl | Number, reduce: str
+) -> None:
+    if reduce not in _REDUCTIONS:
+        raise RuntimeError(f"reduce argument must be either add or multiply, got {reduce}.")
+    if 0 in index._shape:
+        return
+    axis = layout.wrap_dim(dim, len(self._shape))
+    places = index_array("scatter", index).reshape(index._shape or (1,))
+    given = src if isinstance(src, TensorImpl) else None
+    if given is not None and given._dtype is not self._dtype:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    _check_index_shape("scatter", self, axis, index, given)
+    target = array.reshape(self._shape or (1,))
+    check_range(places, target.shape[axis], axis, RuntimeError)
+    if given is not None:
+        values = given.strided_array().reshape(given._shape or (1,))[tuple(slice(n) for n in places.shape)]
+    else:
+        values = element_of(src, self._dtype)
+    if self._dtype is not bfloat16:
+        _REDUCTIONS[reduce].at(target, _place(places, axis), values)
+        return
+    wide = dtypes.bfloat16_to_float32(target)
+    _REDUCTIONS[reduce].at(wide, _place(places, axis), dtypes.bfloat16_to_float32(values))
+    target[...] = dtypes.float32_to_bfloat16(wide)
+
+
 def writing_forms(name: str, write: Callable[..., None]) -> Structured:
     """The forms of an op that writes into a copy of self, or into self: write(array, self, *args)."""
 
@@ -212,6 +245,7 @@ def writing_forms(name: str, write: Callable[..., None]) -> Structured:
         return TensorImpl.adopt(array, self._dtype, self._device)
 
     def inplace(ks: int, self: TensorImpl, *args: Any) -> TensorImpl:
+        assert_no_internal_overlap(self)
         write(self.strided_array(), self, *args)
         return self
 
@@ -224,4 +258,5 @@ def writing_forms(name: str, write: Callable[..., None]) -> Structured:
 
 index_add = writing_forms("index_add", _index_add_into)
 scatter = writing_forms("scatter", _scatter_into)
+scatter_reduce = writing_forms("scatter_reduce", _scatter_reduce_into)
 scatter_add = writing_forms("scatter_add", _scatter_add_into)

@@ -157,3 +157,50 @@ def _parts(self: Any, sizes: Ints, dim: int) -> tuple[Any, ...]:
         views.append(self.alias(shape, self._stride, self._offset + start * self._stride[dim]))
         start += part
     return tuple(views)
+
+
+# In place: self itself looks at its storage in another way
+
+
+def _look(self: Any, shape: Ints, stride: Ints, offset: int | None = None) -> Any:
+    self._shape, self._stride, self._array = shape, stride, None
+    if offset is not None:
+        self._offset = offset
+    return self
+
+
+def as_strided_(ks: int, self: Any, size: Ints, stride: Ints, storage_offset: int | None) -> Any:
+    """as_strided of self itself."""
+    seen = as_strided(ks, self, size, stride, storage_offset)
+    return _look(self, seen._shape, seen._stride, seen._offset)
+
+
+def squeeze_(ks: int, self: Any) -> Any:
+    """squeeze of self itself."""
+    return _look(self, *geometry.squeeze(self._shape, self._stride, None))
+
+
+def squeeze__dim(ks: int, self: Any, dim: int) -> Any:
+    """squeeze.dim of self itself."""
+    return _look(self, *geometry.squeeze(self._shape, self._stride, (dim,)))
+
+
+def squeeze__dims(ks: int, self: Any, dim: Ints) -> Any:
+    """squeeze.dims of self itself."""
+    return _look(self, *geometry.squeeze(self._shape, self._stride, dim))
+
+
+def unsqueeze_(ks: int, self: Any, dim: int) -> Any:
+    """unsqueeze of self itself."""
+    return _look(self, *geometry.unsqueeze(self._shape, self._stride, dim))
+
+
+def transpose_(ks: int, self: Any, dim0: int, dim1: int) -> Any:
+    """transpose of self itself."""
+    return _look(self, *geometry.transpose(self._shape, self._stride, dim0, dim1))
+
+
+def t_(ks: int, self: Any) -> Any:
+    """t of self itself."""
+    seen = t(ks, self)
+    return _look(self, seen._shape, seen._stride)

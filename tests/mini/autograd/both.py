@@ -121,3 +121,69 @@ def outcome(program: Callable[[], Any]) -> tuple[str, Any]:
         return "value", program()
     except Exception as problem:  # noqa: BLE001 - whatever it raises is what is compared
         return type(problem).__name__, str(problem)
+
+
+# Programs
+
+
+def facts(value: Any) -> Any:
+    """What can be compared of a program's result: tensors by their values, nodes by their names, the rest as it is."""
+    if is_tensor(value):
+        numbers = array(value).astype(np.float64).reshape(-1).tolist()
+        dtype = str(value.dtype).rsplit(".", 1)[-1]
+        return "tensor", dtype, tuple(value.shape), tuple(value.stride()), tuple(numbers)
+    if hasattr(value, "next_functions"):
+        return "node", name_of(value)
+    if isinstance(value, dict):
+        return {key: facts(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(facts(each) for each in value)
+    return value
+
+
+def name_of(node: Any) -> str | None:
+    """A node's name; PyTorch gives those that are written by hand with their C++ namespace."""
+    return None if node is None else node.name().removeprefix("torch::autograd::")
+
+
+def alike(left: Any, right: Any) -> bool:
+    """Equal, floats up to rounding."""
+    if isinstance(left, float) and isinstance(right, float):
+        return bool(np.isclose(left, right, rtol=1e-5, atol=1e-6, equal_nan=True))
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(map(alike, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(alike(left[key], right[key]) for key in left)
+    return type(left) is type(right) and left == right
+
+
+def raised(program: Callable[[], Any]) -> str:
+    """The name of the type of what a program raises; "" where it runs through."""
+    try:
+        program()
+    except Exception as problem:  # noqa: BLE001 - whatever it raises is what is compared
+        return type(problem).__name__
+    return ""
+
+
+class Programs:
+    """Programs over a module that is mini or torch, each of which must give the same facts in both."""
+
+    def __init__(self) -> None:
+        self.all: list[Callable[[Any], Any]] = []
+
+    def __call__(self, program: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        self.all.append(program)
+        return program
+
+    def names(self) -> list[str]:
+        return [program.__name__ for program in self.all]
+
+
+def agree(program: Callable[[Any], Any]) -> None:
+    """The program gives the same facts in mini and in PyTorch, and raises in neither."""
+    ours = facts(program(mini))
+    theirs = facts(program(torch))
+    assert alike(ours, theirs), f"\nmini:  {ours}\ntorch: {theirs}"
+    assert mini.is_grad_enabled()
+    assert not mini.is_inference_mode_enabled()

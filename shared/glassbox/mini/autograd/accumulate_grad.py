@@ -79,7 +79,7 @@ def obeys_layout_contract(
 def clone_obeying_contract(grad: Any, variable: TensorImpl) -> Any:
     """A copy of the gradient laid out as the leaf is; part of the graph where grad mode is on."""
     if layout.is_dense(variable._shape, variable._stride):
-        return grad.new_empty_strided(variable._shape, variable._stride).copy_(grad)
+        return grad.new_empty_strided(variable._shape, variable._stride, dtype=grad._dtype).copy_(grad)
     return grad.clone(memory_format="contiguous_format")
 
 

@@ -4,6 +4,7 @@ Everything here is made of operators on tensors, so a formula can itself be diff
 functions_pointwise, functions_reduction and functions_nn.
 """
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,7 @@ def squeeze_backward(grad: Any, shape: Ints, dims: Any = None) -> Any:
 
 
 def slice_backward(grad: Any, shape: Ints, dim: int, start: Any, end: Any, step: int) -> Any:
-    return at.slice_backward(grad, shape, dim, 0 if start is None else start, shape[dim] if end is None else end, step)
+    return at.slice_backward(grad, shape, dim, 0 if start is None else start, sys.maxsize if end is None else end, step)
 
 
 def split_backward(grads: Any, sizes: Ints, dim: int, shape: Ints) -> Any:

@@ -80,8 +80,7 @@ def run_tensor_hooks(node: Any, grads: Any) -> Any:
     items = [grads] if single else list(grads or (None,) * len(node.input_metadata))
     for input_nr, each in hooks.tensor_pre.items():
         for hook in list(each.values()):
-            if items[input_nr] is not None:
-                items[input_nr] = _tensor_result(hook, hook(items[input_nr]), items[input_nr])
+            items[input_nr] = _tensor_result(hook, hook(items[input_nr]), items[input_nr])
     for input_nr, weak in hooks.retains.items():
         tensor, grad = weak(), items[input_nr]
         if tensor is not None and grad is not None:

@@ -113,7 +113,8 @@ def info_of(schema: FunctionSchema, entry: Mapping[str, Any], node: str) -> Diff
         if text != NON_DIFFERENTIABLE:
             formulas.append(read_formula(schema, inputs, str(text)))
     order = [argument.name for argument in schema.arguments]
-    formulas.sort(key=lambda formula: order.index(formula.inputs[0]))
+    # A node computes its gradients in the order of these words, as PyTorch's does.
+    formulas.sort(key=lambda formula: ", ".join(formula.inputs))
     return DifferentiabilityInfo(
         schema,
         node,

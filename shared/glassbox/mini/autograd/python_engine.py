@@ -28,7 +28,7 @@ def backward(
     grad_tensors: per tensor the gradient to begin with; None for a tensor of one element stands for 1.
     """
     tensors = _several(tensors)
-    gradients = initial_gradients(tensors, grad_tensors, create_graph)
+    gradients = initial_gradients(tensors, grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph
     roots = root_edges(tensors)
     if create_graph:
@@ -63,7 +63,7 @@ def grad(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
     outputs, wanted = _several(outputs), _several(inputs)
-    gradients = initial_gradients(outputs, grad_outputs, create_graph)
+    gradients = initial_gradients(outputs, grad_outputs)
     keep = create_graph if retain_graph is None else retain_graph
     if not wanted:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
@@ -94,6 +94,7 @@ def _edge_of(tensor: Any) -> Edge | None:
 
 
 def root_edges(tensors: tuple[Any, ...]) -> list[Edge]:
+    """Where a pass begins; RuntimeError for a tensor without a graph."""
     roots = []
     for place, tensor in enumerate(tensors):
         edge = _edge_of(tensor)
@@ -104,6 +105,7 @@ def root_edges(tensors: tuple[Any, ...]) -> list[Edge]:
 
 
 def input_edges(tensors: tuple[Any, ...]) -> list[Edge]:
+    """Where a pass ends; RuntimeError for a tensor that no gradient flows to."""
     edges = []
     for tensor in tensors:
         edge = _edge_of(tensor)
@@ -113,7 +115,8 @@ def input_edges(tensors: tuple[Any, ...]) -> list[Edge]:
     return edges
 
 
-def initial_gradients(tensors: tuple[Any, ...], given: Any, create_graph: bool) -> list[Any]:
+def initial_gradients(tensors: tuple[Any, ...], given: Any) -> list[Any]:
+    """The gradients that a pass begins with; RuntimeError where one is missing or of another shape."""
     several: tuple[Any, ...] = (None,) * len(tensors)
     if hasattr(given, "_key_set"):
         several = (given,)

@@ -14,6 +14,7 @@ from ..aten.core.dispatcher import watchers
 from ..c10.dispatch_key_set import PYTHON
 from ..c10.grad_mode import grad_enabled
 from ..c10.local_dispatch_key_set import local_keys
+from ..c10.tensor_impl import WRAPPED_NUMBER
 from . import anomaly
 from .node import LEAF_FIRST
 from .variable import gradient_edge
@@ -59,13 +60,19 @@ class SavedVariable:
                 raise TypeError(f"a saved tensor's hooks must be functions, got {type(hook).__name__}")
         if self.hooks is not None:
             raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set")
-        tensor = self.tensor
-        if tensor is None:
+        if self.tensor is None:
             raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed is forbidden")
+        self._pack(self.tensor, pack_hook, unpack_hook)
+
+    def _pack(self, tensor: Any, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        if tensor._meta is WRAPPED_NUMBER:
+            # Equal numbers share a tensor, which is not for others to see or to write to.
+            tensor = tensor.of_values(tensor.values(), tensor._dtype, tensor._device)
+            tensor._meta, self.version = WRAPPED_NUMBER, 0
         before = grad_enabled.get()
         grad_enabled.set(False)
         try:
-            packed = pack_hook(tensor.detach())
+            packed = pack_hook(tensor)
         finally:
             grad_enabled.set(before)
         if tensor._version_counter[0] != self.version:
@@ -91,8 +98,8 @@ class SavedVariable:
             return self._unpack_by_hook(node)
         if tensor._version_counter[0] != self.version:
             raise RuntimeError(self._changed(node))
-        if self.output_nr >= 0 and node is not None and grad_enabled.get():
-            return self._as_output(tensor, node)
+        if self.output_nr >= 0 and node is not None:
+            return self._as_output(tensor, node) if grad_enabled.get() else _seen_without_history(tensor)
         return tensor
 
     def release(self) -> None:
@@ -104,7 +111,7 @@ class SavedVariable:
     def _as_output(self, tensor: Any, node: Any) -> Any:
         if not tensor._dtype.is_floating_point:
             return tensor
-        output = tensor.shallow_copy(tensor._version_counter)
+        output = _without_history(tensor)
         fn = getattr(self, "fn", None)
         view_node = fn() if fn is not None else None
         output._grad_fn, output._output_nr = (node, self.output_nr) if view_node is None else (view_node, 0)
@@ -165,6 +172,22 @@ class _Packed:
 _PACKED = _Packed()
 
 
+def _without_history(tensor: Any) -> Any:
+    """The same elements and version outside of the graph.
+
+    PyTorch's is a detach, which whoever looks on may count; nobody else need pay for the call.
+    """
+    if watchers or local_keys.get()[0] & PYTHON:
+        return tensor.detach()
+    return tensor.shallow_copy(tensor._version_counter)
+
+
+def _seen_without_history(tensor: Any) -> Any:
+    """The same where nothing is recorded, so that only a look-on could tell the tensor from its copy."""
+    seen = watchers or local_keys.get()[0] & PYTHON
+    return tensor.detach() if seen and tensor._dtype.is_floating_point else tensor
+
+
 def save(tensor: Any, output_nr: int = -1) -> SavedVariable:
     """A SavedVariable of the tensor; output_nr says which output of the saving node it is, -1 that it is an input."""
     counter = tensor._version_counter
@@ -174,12 +197,11 @@ def save(tensor: Any, output_nr: int = -1) -> SavedVariable:
             "tensor and use it in autograd."
         )
     saved = SavedVariable()
+    original = tensor
     if output_nr >= 0 and tensor._grad_fn is not None:
         # Without its grad_fn, which holds what is made here.
         saved.fn = None if tensor._base is None else weakref.ref(tensor._grad_fn)
-        # PyTorch's copy is a detach, which whoever looks on may count; nobody else need pay for the call.
-        seen = watchers or local_keys.get()[0] & PYTHON
-        tensor = tensor.detach() if seen else tensor.shallow_copy(counter)
+        tensor = _without_history(tensor)
     saved.tensor = tensor
     saved.version = counter[0]
     saved.output_nr = output_nr
@@ -187,7 +209,9 @@ def save(tensor: Any, output_nr: int = -1) -> SavedVariable:
     if hook_blocks[0]:
         stack = _default_hooks.get()
         if stack:
-            saved.register_hooks(*stack[-1])
+            # An output is shown as it is seen from outside, though not the very object.
+            shown = tensor if tensor is original else saved._as_output(tensor, original._grad_fn)
+            saved._pack(shown, *stack[-1])
     return saved
 
 

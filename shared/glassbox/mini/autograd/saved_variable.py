@@ -67,7 +67,7 @@ class SavedVariable:
     def _pack(self, tensor: Any, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         if tensor._meta is WRAPPED_NUMBER:
             # Equal numbers share a tensor, which is not for others to see or to write to.
-            tensor = tensor.of_values(tensor.values(), tensor._dtype, tensor._device)
+            tensor = tensor.of_values(tensor.values().copy(), tensor._dtype, tensor._device)
             tensor._meta, self.version = WRAPPED_NUMBER, 0
         before = grad_enabled.get()
         grad_enabled.set(False)

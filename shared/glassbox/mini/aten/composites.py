@@ -178,14 +178,13 @@ def sum_to_size(ks: int, self: Any, size: Ints) -> Any:
     shape = self._shape
     if shape == size:
         return self
-    lead = len(shape) - len(size)
-    if lead < 0 or any(n not in (1, m) for n, m in zip(size, shape[lead:], strict=True)):
+    if not size:
+        return at.sum(self, None)
+    dims = geometry.expanded_dims(size, shape)
+    if dims is None:
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
-    dims = tuple(range(lead)) + tuple(
-        dim for dim in range(lead, len(shape)) if size[dim - lead] == 1 and shape[dim] != 1
-    )
     summed = at.sum_dim_IntList(self, dims, True, None) if dims else self
-    return at.view(summed, size) if lead else summed
+    return at.view(summed, size) if len(shape) > len(size) else summed
 
 
 # Products
@@ -203,7 +202,7 @@ def matmul(ks: int, self: Any, other: Any) -> Any:
     if left == 2 and right == 1:
         return at.mv(self, other)
     if left == 1 and right == 2:
-        return at.squeeze_dim(at.mm(at.unsqueeze(self, 0), other), 0)
+        return at.squeeze__dim(at.mm(at.unsqueeze(self, 0), other), 0)
     if left == 2 and right == 2:
         return at.mm(self, other)
     if left >= 3 and right <= 2 and _should_fold(self, other):
@@ -274,12 +273,12 @@ def linear(ks: int, input: Any, weight: Any, bias: Any) -> Any:  # noqa: A002
     if bias is not None:
         if len(input._shape) == 2:
             return at.addmm(bias, input, at.t(weight), 1, 1)
-        if len(input._shape) >= 3 and geometry.is_contiguous(input._shape, input._stride):
+        if len(input._shape) != 2 and input._shape and geometry.is_contiguous(input._shape, input._stride):
             lead = input._shape[:-1]
             flat = at.view(input, (layout.numel(lead), input._shape[-1]))
             return at.view(at.addmm(bias, flat, at.t(weight), 1, 1), (*lead, weight._shape[0]))
     product = at.matmul(input, at.t(weight))
-    return product if bias is None else at.add_Tensor(product, bias, 1)
+    return product if bias is None else at.add__Tensor(product, bias, 1)
 
 
 # Pointwise
@@ -311,8 +310,14 @@ def log_softmax_int(ks: int, self: Any, dim: int, dtype: Any) -> Any:
 
 
 def nll_loss_nd(ks: int, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
-    """The negative log likelihood of classes: self is (N, C) or (C)."""
-    return at.nll_loss(self, target, weight, reduction, ignore_index)
+    """The negative log likelihood of classes: self is (N, C), (C) or (N, C, d1, ...)."""
+    if len(self._shape) < 1:
+        raise ValueError(f"Expected 1 or more dimensions (got {len(self._shape)})")
+    if len(self._shape) != 1 and (not target._shape or self._shape[0] != target._shape[0]):
+        raise ValueError(
+            f"Expected input batch_size ({self._shape[0]}) to match target batch_size ({list(target._shape)[:1]})."
+        )
+    return _nll_of_any_shape(self, target, weight, reduction, ignore_index)
 
 
 def nll_loss(ks: int, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
@@ -333,6 +338,10 @@ def cross_entropy_loss(
     self: (C), (N, C) or (N, C, d1, ...); target: class indices without the C, or probabilities in self's shape.
     """
     class_dim = 0 if len(self._shape) == 1 else 1
+    if target._shape == self._shape and not target._dtype.is_floating_point:
+        raise RuntimeError(
+            f"Expected floating point type for target with class probabilities, got {target._dtype.name}"
+        )
     logs = at.log_softmax_int(self, class_dim, self._dtype)
     if target._dtype.is_floating_point:
         return _soft_cross_entropy(logs, target, weight, reduction, label_smoothing, class_dim)
@@ -448,6 +457,8 @@ def batch_norm(
     eps: float,
     cudnn_enabled: bool,
 ) -> Any:
+    # PyTorch sets room aside for what cuDNN would keep for backward, on every device.
+    at.empty_memory_format((0,), dtypes.uint8, input._device, None)
     return at.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
@@ -479,8 +490,22 @@ def adaptive_avg_pool2d(ks: int, self: Any, output_size: Ints) -> Any:
 
 def dropout(ks: int, input: Any, p: float, train: bool) -> Any:  # noqa: A002
     """Each element zeroed with probability p while training, the others scaled up to keep the mean."""
+    noise = _dropout_noise(input, p, train)
+    return input if noise is None else at.mul_Tensor(input, noise)
+
+
+def dropout_(ks: int, self: Any, p: float, train: bool) -> Any:
+    noise = _dropout_noise(self, p, train)
+    return self if noise is None else at.mul__Tensor(self, noise)
+
+
+def _dropout_noise(input: Any, p: float, train: bool) -> Any:  # noqa: A002
+    """What the elements are multiplied by: 0 or 1 / (1 - p); None where nothing is dropped."""
     if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
     if p == 0 or not train or layout.numel(input._shape) == 0:
-        return input
-    return at.native_dropout(input, p, train)[0]
+        return None
+    if p == 1:
+        return at.zeros((), input._dtype, input._device)
+    noise = at.bernoulli__float(at.empty_like(input, None, None, None), 1 - p, None)
+    return noise.div_(1 - p)

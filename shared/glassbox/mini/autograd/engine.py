@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..c10 import geometry
 from ..c10.grad_mode import grad_enabled
 from . import anomaly
 from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
@@ -231,19 +232,13 @@ def validate(grad: Any, metadata: Any, name: str, index: int) -> Any:
         return grad
     shape, dtype, _ = metadata
     if grad._shape != shape:
-        if not _is_expandable(shape, grad._shape):
+        if geometry.expanded_dims(shape, grad._shape) is None:
             raise RuntimeError(
                 f"Function {name} returned an invalid gradient at index {index} - got {list(grad._shape)} but expected "
                 f"shape compatible with {list(shape)}"
             )
         grad = grad.sum_to_size(shape)
     return grad if grad._dtype is dtype else grad.to(dtype)
-
-
-def _is_expandable(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    if len(shape) > len(target):
-        return False
-    return all(n in (1, m) for n, m in zip(reversed(shape), reversed(target), strict=False))
 
 
 def _fitted(node: Node, results: Any) -> tuple[Any, ...]:

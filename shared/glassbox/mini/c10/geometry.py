@@ -95,3 +95,13 @@ def unsqueeze(shape: Ints, stride: Ints, dim: int) -> tuple[Ints, Ints]:
 @cached
 def byte_strides(stride: Ints, itemsize: int) -> Ints:
     return tuple(step * itemsize for step in stride)
+
+
+@cached
+def expanded_dims(shape: Ints, size: Ints) -> Ints | None:
+    """The dimensions of `size` along which a tensor of `shape` would be repeated to fill it; None if it cannot."""
+    lead = len(size) - len(shape)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(shape, size[lead:], strict=True)):
+        return None
+    within = (dim for dim in range(lead, len(size)) if shape[dim - lead] == 1 and size[dim] != 1)
+    return (*range(lead), *within)

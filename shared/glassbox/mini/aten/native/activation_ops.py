@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...c10.tensor_impl import TensorImpl
+from ...c10.dtype import float32
+from ...c10.geometry import canonical
+from ...c10.tensor_impl import TensorImpl, adopt
 from .erf import erf
 from .pointwise import FLOATS, NUMBERS, Pointwise, binary, pointwise, unary
 
@@ -90,7 +92,25 @@ silu_backward = binary("silu_backward", _silu_backward, dtypes=FLOATS)
 gelu_backward = pointwise("gelu_backward", _gelu_backward, 2, dtypes=FLOATS, label="GeluBackwardKernelImpl")
 softplus_backward = pointwise("softplus_backward", _softplus_backward, 2, dtypes=FLOATS)
 leaky_relu_backward = _self_first(pointwise("leaky_relu_backward", _leaky_relu_backward, 2, dtypes=FLOATS))
-threshold_backward = _self_first(pointwise("threshold", _threshold_backward, 2, dtypes=NUMBERS))
+_threshold = _self_first(pointwise("threshold", _threshold_backward, 2, dtypes=NUMBERS))
+
+
+def _relu_backward(ks: int, grad: TensorImpl, self: TensorImpl, threshold: Any) -> Any:
+    shape, stride, dtype = grad._shape, grad._stride, grad._dtype
+    if (
+        dtype is float32
+        and dtype is self._dtype
+        and shape
+        and shape == self._shape
+        and stride == self._stride == canonical[shape]
+        and grad._device is self._device
+    ):
+        array = _threshold_backward(self.strided_array(), grad.strided_array(), threshold)
+        return adopt(array, shape, stride, dtype, grad._device)
+    return _threshold.functional(ks, grad, self, threshold)
+
+
+threshold_backward = Pointwise("threshold_backward", _relu_backward, _threshold.inplace, _threshold.out)
 tanh_backward = binary("tanh_backward", lambda grad, y: grad * (1 - y * y), dtypes=FLOATS)
 sigmoid_backward = binary("sigmoid_backward", lambda grad, y: grad * ((1 - y) * y), dtypes=FLOATS)
 

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from ...c10 import dtype as dtypes
-from ...c10.dtype import bfloat16, int32, int64
+from ...c10.dtype import bfloat16, float32, float64, int32, int64
 from ...c10.tensor_impl import TensorImpl
+from ..memory_overlap import assert_no_internal_overlap
 from .resize import scalar_type
 
 
@@ -30,6 +31,22 @@ def embedding(
     if places.size and not (places.min() >= 0 and places.max() < rows):
         raise IndexError(f"index out of range in self: the table has {rows} rows")
     return TensorImpl.adopt(weight.strided_array().take(places, 0), weight._dtype, weight._device)
+
+
+def embedding_renorm_(
+    ks: int, self: TensorImpl, indices: TensorImpl, max_norm: float, norm_type: float
+) -> TensorImpl:
+    """Rows of a table that are looked up and longer than max_norm, by the norm_type norm, scaled down to it."""
+    assert_no_internal_overlap(self)
+    rows = np.unique(_indices(indices))
+    values = self.values()
+    for row in rows:
+        norm = np.linalg.norm(values[row].astype(np.float64), norm_type)
+        if norm > max_norm:
+            scaled = values[row] * values.dtype.type(max_norm / (norm + 1e-7))
+            source = float64 if values.dtype == np.float64 else float32
+            self.strided_array()[row] = dtypes.convert(scaled, source, self._dtype)
+    return self
 
 
 def embedding_dense_backward(

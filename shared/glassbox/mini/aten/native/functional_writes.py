@@ -5,7 +5,7 @@ functionalize puts these in the place of writes; under autograd they are ordinar
 
 from typing import Any
 
-from ...c10 import geometry
+from ...c10 import geometry, layout
 from .factory_ops import clone, copy_, fill_, zero_
 
 Ints = tuple[int, ...]
@@ -53,10 +53,17 @@ def _scattered(ks: int, self: Any, src: Any, where: tuple[Ints, Ints, int], view
             f"expected src to have a size equal to the {view} of self. src size = {list(src._shape)}, {view} size = "
             f"{list(shape)}"
         )
-    result = clone(ks, self, None)
-    if result._stride != self._stride:
-        # The view is told in self's strides, so the copy needs them.
-        result = self.allocate(self._shape, self._stride, self._dtype, self._device)
-        copy_(ks, result, self, False)
+    result = clone_preserve_strides(self)
     copy_(ks, result.alias(shape, stride, result._offset + offset), src, False)
     return result
+
+
+def clone_preserve_strides(self: Any) -> Any:
+    """A copy with self's own strides and offset, of all that its storage holds up to there; dense where elements overlap."""
+    if layout.has_overlap(self._shape, self._stride):
+        return clone(0, self, None)
+    span = layout.storage_span(self._shape, self._stride, self._offset)
+    whole = self.alias((span,), (1,), 0)
+    copied = clone(0, whole, None)
+    copied._shape, copied._stride, copied._offset, copied._array = self._shape, self._stride, self._offset, None
+    return copied

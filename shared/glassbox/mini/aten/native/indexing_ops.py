@@ -1,13 +1,15 @@
 """Indexing: x[i, j] with tensors of indices and masks (PyTorch: ATen/native/TensorAdvancedIndexing.cpp)."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from ...c10 import geometry, layout
+from ...c10 import geometry
 from ...c10.dtype import bool_, int32, int64, uint8
 from ...c10.tensor_impl import TensorImpl
 from .. import loop_layout
+from ..memory_overlap import has_internal_overlap
 from .resize import forms, scalar_type, with_strides
 from .scatter_gather import add_at, check_range
 
@@ -134,11 +136,13 @@ def index_put(ks: int, self: TensorImpl, indices: Indices, values: TensorImpl, a
 def index_put_(
     ks: int, self: TensorImpl, indices: Indices, values: TensorImpl, accumulate: bool
 ) -> TensorImpl:
-    """index_put into self; RuntimeError where two elements of self share a cell."""
-    if layout.has_overlap(self._shape, self._stride):
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory "
-            "location. Please clone() the tensor before performing the operation."
+    """index_put into self; UserWarning where two elements of self share a cell."""
+    if has_internal_overlap(self._shape, self._stride):
+        warnings.warn(
+            "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
+            "operation.",
+            UserWarning,
+            stacklevel=2,
         )
     _index_put_into(self.strided_array(), self, indices, values, accumulate)
     return self

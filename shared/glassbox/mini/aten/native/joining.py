@@ -12,6 +12,7 @@ from ...c10.tensor_impl import TensorImpl
 from .resize import (
     channels_last_strides,
     is_channels_last,
+    refuse_overlap,
     scalar_type,
     suggested_strides,
     with_strides,
@@ -89,12 +90,18 @@ def _cat(ks: int, tensors: tuple[TensorImpl, ...], dim: int) -> Any:
 
 
 def _cat_out(ks: int, tensors: tuple[TensorImpl, ...], dim: int, out: TensorImpl) -> TensorImpl:
+    refuse_overlap(out, tensors)
     result = _cat(ks, tensors, dim)
     if result._dtype.is_floating_point and not out._dtype.is_floating_point:
         raise TypeError(
             f"cat(): input types can't be cast to the desired output type {scalar_type(out._dtype)}"
         )
+    strides = None if out._shape == result._shape else result._stride
     _write_out(out, result, True)
+    if strides is not None and out._stride != strides:
+        # A resized tensor gets the layout that a fresh one would have.
+        out._stride, out._array = strides, None
+        _write_out(out, result, True)
     return out
 
 

@@ -164,6 +164,7 @@ def _wrap(number: Any, device: Any) -> Any:
         array = np.array(number, dtype.numpy)
     except OverflowError:
         raise RuntimeError(f"value {number} cannot be converted to type int64 without overflow") from None
+    array.flags.writeable = False
     tensor = TensorImpl.adopt(array, dtype, device)
     tensor._meta = WRAPPED_NUMBER
     return tensor

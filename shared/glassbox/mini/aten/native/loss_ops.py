@@ -10,10 +10,11 @@ import numpy as np
 
 from ...c10 import promotion
 from ...c10.dtype import dtype as DType  # noqa: N812
-from ...c10.dtype import int64, uint8
-from ...c10.tensor_impl import TensorImpl
+from ...c10.dtype import float32, float64, int64, uint8
+from ...c10.geometry import canonical
+from ...c10.tensor_impl import TensorImpl, adopt
 from .. import tensor_iterator
-from .reductions import add_reduce, result_of
+from .reductions import add_reduce
 from .resize import forms, not_implemented, scalar_type, with_strides
 
 NONE, MEAN, SUM = 0, 1, 2
@@ -65,14 +66,15 @@ def _plain_places(
     self: TensorImpl, target: TensorImpl, weight: TensorImpl | None, ignore_index: int
 ) -> np.ndarray | None:
     """Where the wanted scores lie in the flat tensor; None where a row may be weighted, ignored or wrong."""
-    if weight is not None or len(self._shape) != 2 or target._dtype is not int64 or 0 in self._shape:
+    shape, dtype = self._shape, self._dtype
+    if weight is not None or len(shape) != 2 or target._dtype is not int64 or 0 in shape:
         return None
-    rows, classes = self._shape
-    if 0 <= ignore_index < classes:
+    rows, classes = shape
+    if target._shape != (rows,) or 0 <= ignore_index < classes or not (dtype is float32 or dtype is float64):
         return None
     wanted = target.strided_array()
     # Seen as unsigned a negative number is larger than any class: one pass is enough.
-    if wanted.view(np.uint64).max() >= classes:
+    if np.maximum.reduce(wanted.view(np.uint64)) >= classes:
         return None
     return wanted + _row_starts(rows, classes)
 
@@ -108,14 +110,18 @@ def _nll_forward(
     reduction: int,
     ignore_index: int,
 ) -> tuple[Any, Any]:
-    _check_nll(self, target, weight, spatial)
-    places = _plain_places(self, target, weight, ignore_index)
-    if places is not None and reduction != NONE:
+    places = None if spatial else _plain_places(self, target, weight, ignore_index)
+    if places is None:
+        _check_nll(self, target, weight, spatial)
+    elif reduction != NONE:
         # All rows count alike, which is what most programs ask for.
-        summed = -add_reduce(self.values().reshape(-1).take(places), (0,))
-        count = np.full((), places.size, summed.dtype)
-        loss = np.asarray(summed / count if reduction == MEAN else summed)
-        return result_of(loss, self._dtype, self), result_of(count, self._dtype, self)
+        dtype, device = self._dtype, self._device
+        loss = np.empty((), dtype.numpy)
+        np.add.reduce(self.strided_array().reshape(-1).take(places), None, None, loss)
+        count = np.empty((), dtype.numpy)
+        count[()] = places.size
+        np.divide(loss, -count if reduction == MEAN else -1, loss)
+        return adopt(loss, (), (), dtype, device), adopt(count, (), (), dtype, device)
     wanted, weights = _targets(self, target, weight, ignore_index)
     rows = _rows(self.values())
     scores = rows[np.arange(len(wanted)), wanted] if rows.size else np.zeros(len(wanted), rows.dtype)
@@ -147,13 +153,16 @@ def _nll_backward(
     ignore_index: int,
     total_weight: TensorImpl,
 ) -> Any:
-    _check_nll(self, target, weight, spatial)
-    places = _plain_places(self, target, weight, ignore_index)
+    places = None if spatial else _plain_places(self, target, weight, ignore_index)
     grad = grad_output.values().reshape(-1)
     if places is not None:
         spread = np.zeros(self._shape, grad.dtype)
-        spread.reshape(-1)[places] = -grad / total_weight.values() if reduction == MEAN else -grad
-        return result_of(spread, self._dtype, self)
+        share = np.negative(grad)
+        if reduction == MEAN:
+            np.divide(share, total_weight.values(), share)
+        spread.reshape(-1)[places] = share
+        return adopt(spread, self._shape, canonical[self._shape], self._dtype, self._device)
+    _check_nll(self, target, weight, spatial)
     wanted, weights = _targets(self, target, weight, ignore_index)
     if reduction == MEAN:
         # Divided once, not per row: what the mean divides by is the same for all.

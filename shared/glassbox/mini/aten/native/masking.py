@@ -69,7 +69,7 @@ def _masked_select(ks: int, self: TensorImpl, mask: TensorImpl) -> Any:
     return TensorImpl.adopt(array[where], self._dtype, self._device)
 
 
-masked_select = forms("masked_select", _masked_select)
+masked_select = forms("masked_select", _masked_select, apart=True)
 
 
 def nonzero(ks: int, self: TensorImpl) -> Any:

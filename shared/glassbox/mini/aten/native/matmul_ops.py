@@ -10,7 +10,8 @@ import numpy as np
 
 from ...c10 import geometry
 from ...c10.dtype import bfloat16, bool_, float32, float64
-from ...c10.tensor_impl import TensorImpl
+from ...c10.geometry import canonical
+from ...c10.tensor_impl import TensorImpl, adopt
 from .resize import forms, not_implemented, scalar_type
 
 Number = bool | int | float
@@ -21,6 +22,8 @@ def _product(name: str, left: TensorImpl, right: TensorImpl) -> Any:
     dtype = left._dtype
     if dtype is float32 or dtype is float64:
         product = np.matmul(left.strided_array(), right.strided_array())
+        if product.ndim:
+            return adopt(product, product.shape, canonical[product.shape], dtype, left._device)
         return TensorImpl.adopt(np.asarray(product), dtype, left._device)
     product = np.asarray(np.matmul(left.values(), right.values()))
     if dtype is bool_ and product.size and left._shape[-1]:
@@ -141,6 +144,19 @@ def _add_scaled(self: TensorImpl, left: TensorImpl, right: TensorImpl, beta: Num
 
 
 def _addmm(ks: int, self: TensorImpl, mat1: TensorImpl, mat2: TensorImpl, beta: Number, alpha: Number) -> Any:
+    dtype, shape, other = mat1._dtype, mat1._shape, mat2._shape
+    if (
+        (dtype is float32 or dtype is float64)
+        and dtype is mat2._dtype is self._dtype
+        and beta == alpha == 1
+        and len(shape) == len(other) == 2
+        and shape[1] == other[0]
+        and self._shape == other[1:]
+    ):
+        # A row added to each: a linear layer.
+        product = np.matmul(mat1.strided_array(), mat2.strided_array())
+        np.add(product, self.strided_array(), product)
+        return adopt(product, product.shape, canonical[product.shape], dtype, mat1._device)
     _check_mm(mat1, mat2)
     if self._dtype is not mat2._dtype:
         raise RuntimeError(

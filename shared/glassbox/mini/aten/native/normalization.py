@@ -55,7 +55,7 @@ def _mean_and_variance(values: np.ndarray, axes: tuple[int, ...]) -> tuple[np.nd
 
 
 def _check_batch_norm(input: TensorImpl, parameters: dict[str, MaybeTensor]) -> None:
-    features = input._shape[1] if len(input._shape) > 1 else 0
+    features = input._shape[1] if len(input._shape) > 1 else input._shape[0] if input._shape else 0
     for name, each in parameters.items():
         if each is not None and math.prod(each._shape) != features:
             raise RuntimeError(f"{name} should contain {features} elements not {math.prod(each._shape)}")

@@ -270,10 +270,10 @@ def native_dropout(ks: int, input: TensorImpl, p: float, train: bool | None) -> 
 
 def native_dropout_backward(ks: int, grad_output: TensorImpl, mask: TensorImpl, scale: float) -> Any:
     """grad_output * mask * scale, the scale rounded to the dtype first."""
-    values = grad_output.values()
-    factor = TensorImpl.of_values(np.asarray(scale), grad_output._dtype, grad_output._device).values()
-    scaled = TensorImpl.of_values(
-        values * mask.strided_array() * factor, grad_output._dtype, grad_output._device
-    )
+    # The scale is a number with a point: whole numbers become floats.
+    dtype = grad_output._dtype if grad_output._dtype.is_floating_point else float32
+    values = grad_output.values().astype(np.float32 if dtype is not float64 else np.float64)
+    factor = TensorImpl.of_values(np.asarray(scale), dtype, grad_output._device).values()
+    scaled = TensorImpl.of_values(values * mask.strided_array() * factor, dtype, grad_output._device)
     stride = layout.dense_strides(grad_output._shape, grad_output._stride)
-    return with_strides(scaled.strided_array(), stride, grad_output)
+    return with_strides(scaled.strided_array(), stride, scaled)

@@ -14,9 +14,10 @@ from ...c10 import dtype as dtypes
 from ...c10 import layout
 from ...c10.dtype import bfloat16, bool_, float32, float64, int64, uint8
 from ...c10.dtype import dtype as DType  # noqa: N812
+from ...c10.geometry import canonical
 from ...c10.pieces import cached
-from ...c10.tensor_impl import TensorImpl
-from .resize import forms, not_implemented, scalar_type
+from ...c10.tensor_impl import TensorImpl, adopt
+from .resize import forms, not_implemented, scalar_type, write_out
 from .structured import Structured
 
 Dim = int | tuple[int, ...] | None
@@ -90,9 +91,15 @@ def _sum_dtype(self: TensorImpl, dtype: DType | None) -> DType:
 
 
 def _sum(ks: int, self: TensorImpl, dim: Dim, keepdim: bool, dtype: DType | None) -> Any:
+    axes = reduced_axes(len(self._shape), dim)
+    own = self._dtype
+    if (own is float32 or own is float64) and (dtype is None or dtype is own):
+        total = add_reduce(self.strided_array(), axes, keepdim)
+        if total.ndim:
+            return adopt(np.ascontiguousarray(total), total.shape, canonical[total.shape], own, self._device)
+        return result_of(total, own, self)
     target = _sum_dtype(self, dtype)
     array = input_as(self, target)
-    axes = reduced_axes(len(self._shape), dim)
     if target is bool_:
         return result_of(_or.reduce(array, axes, keepdims=keepdim), bool_, self)
     return result_of(add_reduce(array, axes, keepdim), target, self)
@@ -106,7 +113,7 @@ def sum_all(ks: int, self: TensorImpl, dtype: DType | None) -> Any:
         if array.size < _LARGE_SUM:
             total = np.empty((), own.numpy)
             _add.reduce(array, None, None, total)
-            return TensorImpl.adopt(total, own, self._device)
+            return adopt(total, (), (), own, self._device)
     return _sum(ks, self, None, False, dtype)
 
 
@@ -251,6 +258,12 @@ def _truth_forms(name: str, functional: Callable[..., Any]) -> Structured:
                 f"{name} only supports bool tensor for result, got: {scalar_type(args[-1]._dtype)}"
             )
         assert plain.out is not None
+        if args[-1]._dtype is bool_ and args[0]._dtype is uint8:
+            # The result is that of bools, which no uint8 can be cast to.
+            result = functional(ks, *args[:-1])
+            answers = TensorImpl.adopt(result.strided_array() != 0, bool_, result._device)
+            write_out(args[-1], answers, False)
+            return args[-1]
         return plain.out(ks, *args)
 
     return Structured(name, functional, None, out)
@@ -290,10 +303,10 @@ def _cumsum(ks: int, self: TensorImpl, dim: int, dtype: DType | None) -> Any:
     target = _sum_dtype(self, dtype)
     array = input_as(self, target)
     axes = reduced_axes(len(self._shape), dim)
-    if target is bool_:
-        raise not_implemented("cumsum_out_cpu", bool_)
     if not axes:
         return result_of(array, target, self)
+    if target is bool_:
+        raise not_implemented("cumsum_out_cpu", bool_)
     # The running sum is kept in float64, as in PyTorch.
     wide = np.float64 if array.dtype.kind == "f" else array.dtype
     return result_of(np.add.accumulate(array, axes[0], dtype=wide).astype(array.dtype), target, self)

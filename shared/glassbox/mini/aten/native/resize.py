@@ -50,15 +50,19 @@ def forms(
     outs: int = 1,
     casts: bool = False,
     dtype_at: int | None = None,
+    apart: bool = False,
 ) -> Structured:
     """A structured kernel out of `functional(ks, *args)`, which returns a fresh tensor or a tuple of `outs`.
 
     casts: whether an out tensor of another dtype is taken, where the result can be cast to it.
     dtype_at: which of args is the op's `dtype`; where that is None the dtype of the out tensor holds.
+    apart: an out tensor must share no memory with the arguments.
     """
 
     def out(ks: int, *args: Any) -> Any:
         given, targets = args[:-outs], args[-outs:]
+        for target in targets:
+            refuse_overlap(target, given if apart else ())
         results = functional(ks, *_with_dtype(given, targets[0]))
         for target, result in zip(targets, results if outs > 1 else (results,), strict=True):
             write_out(target, result, casts)
@@ -71,6 +75,7 @@ def forms(
                 f"output with shape {list(self._shape)} doesn't match the broadcast shape "
                 f"{list(result._shape)}"
             )
+        refuse_overlap(self, ())
         write_out(self, result, casts)
         return self
 
@@ -80,6 +85,17 @@ def forms(
         return (*given[:dtype_at], target._dtype, *given[dtype_at + 1 :])
 
     return Structured(name, functional, into_self if inplace else None, out)
+
+
+def refuse_overlap(target: TensorImpl, sources: tuple[Any, ...]) -> None:
+    """RuntimeError where writing `target` would write an element twice, or one of `sources`."""
+    from ..memory_overlap import assert_no_internal_overlap, assert_no_overlap
+
+    assert_no_internal_overlap(target)
+    for each in sources:
+        for tensor in each if isinstance(each, tuple) else (each,):
+            if isinstance(tensor, TensorImpl):
+                assert_no_overlap(target, tensor)
 
 
 def write_out(out: TensorImpl, result: TensorImpl, casts: bool) -> None:

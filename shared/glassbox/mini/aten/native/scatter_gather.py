@@ -12,7 +12,7 @@ from ...c10.dtype import bfloat16, bool_, int32, int64
 from ...c10.dtype import dtype as DType  # noqa: N812
 from ...c10.tensor_impl import TensorImpl
 from ..memory_overlap import assert_no_internal_overlap
-from .resize import forms, scalar_type, write_out
+from .resize import forms, refuse_overlap, scalar_type, write_out
 from .structured import Structured
 
 Number = bool | int | float
@@ -167,7 +167,7 @@ def _gather(ks: int, self: TensorImpl, dim: int, index: TensorImpl, sparse_grad:
     return TensorImpl.adopt(np.ascontiguousarray(picked).reshape(index._shape), self._dtype, self._device)
 
 
-gather = forms("gather", _gather)
+gather = forms("gather", _gather, apart=True)
 
 
 def _scatter_into(
@@ -250,6 +250,7 @@ def writing_forms(name: str, write: Callable[..., None]) -> Structured:
         return self
 
     def out(ks: int, self: TensorImpl, *args: Any) -> TensorImpl:
+        refuse_overlap(args[-1], args[:-1])
         write_out(args[-1], functional(ks, self, *args[:-1]), False)
         return args[-1]
 

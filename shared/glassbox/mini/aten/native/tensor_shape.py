@@ -34,7 +34,11 @@ def t(ks: int, self: Any) -> Any:
     shape = self._shape
     if len(shape) == 2:
         rows, columns = self._stride
-        return self.alias((shape[1], shape[0]), (columns, rows), self._offset)
+        turned = self.alias((shape[1], shape[0]), (columns, rows), self._offset)
+        if self._array is not None:
+            # Cheaper than to make it from the storage when a kernel asks.
+            turned._array = self._array.T
+        return turned
     if len(shape) > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {len(shape)}D")
     return self.alias(shape, self._stride, self._offset)

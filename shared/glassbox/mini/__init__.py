@@ -4,10 +4,10 @@ c10 holds what a tensor is made of, aten what can be done with tensors and who d
 records and the engine that plays back. Each folder imports downwards only; torch is never imported.
 """
 
-from typing import TYPE_CHECKING, Any
+import importlib
+from typing import Any
 
-from . import _C, autograd, bindings, modes, sim
-from .aten.core import library
+from . import _C, autograd, bindings, library, modes, sim
 from .aten.core.dispatcher import dispatcher
 from .aten.core.op_overload import Ops
 from .autograd.grad_mode import (
@@ -43,9 +43,18 @@ _functions = bindings.initialize()
 ops = Ops(dispatcher)
 globals().update({name: function for name, function in _functions.items() if name not in globals()})
 
-if TYPE_CHECKING:
+_LATER = ("models", "nn", "optim")
 
-    def __getattr__(name: str) -> Any: ...
+
+def __getattr__(name: str) -> Any:
+    # Imported at first use: most programs that import the package need no layers.
+    if name in _LATER:
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
 
 
 def manual_seed(seed: int) -> Generator:
@@ -86,9 +95,12 @@ __all__ = [
     "is_inference_mode_enabled",
     "library",
     "manual_seed",
+    "models",
     "modes",
+    "nn",
     "no_grad",
     "ops",
+    "optim",
     "pieces",
     "record",
     "set_grad_enabled",

@@ -75,8 +75,9 @@ def _is_simple(op: OperatorHandle) -> bool:
 
 def _parsed(name: str, overloads: list[OperatorHandle]) -> Callable[..., Any]:
     # An out= variant takes what the others take, so it must only be tried when it is asked for.
-    with_out = [op for op in overloads if op.schema.is_out]
-    without = [op for op in overloads if not op.schema.is_out]
+    with_out = sorted((op for op in overloads if op.schema.is_out), key=_tensors_wanted, reverse=True)
+    # A tensor of one element would do for a number too, so overloads that want tensors are tried first.
+    without = sorted((op for op in overloads if not op.schema.is_out), key=_tensors_wanted, reverse=True)
     out_names = {argument.name for op in with_out for argument in op.schema.out_arguments} | {"out"}
 
     # x.sum() and its like: what takes nothing but the tensor needs no choosing.
@@ -111,6 +112,10 @@ def _parsed(name: str, overloads: list[OperatorHandle]) -> Callable[..., Any]:
     function.__qualname__ = name
     function.__doc__ = "\n".join(str(op.schema) for op in overloads)
     return function
+
+
+def _tensors_wanted(op: OperatorHandle) -> int:
+    return sum(argument.type.is_tensor and not argument.type.is_list for argument in op.schema.arguments)
 
 
 def _takes_self_alone(op: OperatorHandle) -> bool:

@@ -22,12 +22,6 @@ from .c10.tensor_impl import WRAPPED_NUMBER, TensorImpl, make_tensor
 
 Convert = Callable[[Any, str], Any]
 
-# Operators that take a Python number where their schema says Tensor (PyTorch: should_allow_numbers_as_tensors).
-NUMBERS_AS_TENSORS = frozenset(
-    name + end
-    for name in ("add", "sub", "mul", "div", "true_divide", "floor_divide", "divide", "multiply", "subtract")
-    for end in ("", "_")
-)
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 MEMORY_FORMATS = ("contiguous_format", "preserve_format")
 _wrapped: dict[tuple[type, Any], TensorImpl] = {}
@@ -46,6 +40,7 @@ def wrapped_number(value: Any) -> TensorImpl:
         dtype = dtypes.of_scalar(value)
         dtype = dtypes.float64 if dtype is dtypes.float32 else dtype
         array = np.array(dtypes.to_element(value, dtype), dtype.numpy)
+        array.flags.writeable = False
         # Not through fresh(): a number is no inference tensor, whatever the mode is when it is met first.
         found = make_tensor(Storage.over(array), (), (), 0, dtype, CPU, CPU.keys, [0], array)
         found._meta = WRAPPED_NUMBER
@@ -206,7 +201,7 @@ def make_binder(schema: FunctionSchema) -> Callable[[tuple[Any, ...], dict[str, 
     """A function (args, kwargs) -> all arguments of the schema in order; TypeError where they do not fit."""
     name = schema.base
     positional = schema.positional
-    numbers = name in NUMBERS_AS_TENSORS
+    numbers = schema.takes_numbers
     steps = [
         (each, converter(each.type, numbers and each.name != "self"), f"{name}(): argument '{each.name}'")
         for each in schema.arguments

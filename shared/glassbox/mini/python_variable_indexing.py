@@ -5,6 +5,7 @@ elements one by one: they are kept until the views are made and go to index or i
 """
 
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ from .aten import ops as at
 from .c10.dtype import bool_, int64, uint8
 from .c10.tensor_impl import TensorImpl
 
+# The end of a slice that goes on to the end.
+END = sys.maxsize
 MakeTensor = Callable[[Any], Any]
 
 
@@ -83,7 +86,7 @@ def apply_key(self: Any, key: Any, make_tensor: MakeTensor) -> tuple[Any, tuple[
         elif isinstance(item, slice):
             start, stop, step = bounds(item)
             if len(items) == 1 or not _is_whole(start, stop, step, view._shape[dim]):
-                view = at.slice_Tensor(view, dim, start, stop, 1 if step is None else step)
+                view = at.slice_Tensor(view, dim, start or 0, END if stop is None else stop, 1 if step is None else step)
             dim += 1
         elif isinstance(item, bool):
             view = at.unsqueeze(view, dim)

@@ -4,6 +4,7 @@ What has no operator behind it stands here: properties, Python's own protocols, 
 method is made from native_functions.yaml (see gen_python_functions.py) and added by `add_methods`.
 """
 
+import copy
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ from .autograd.node import Node
 from .autograd.variable import accumulator, refresh_view, requires_grad
 from .c10 import geometry, layout
 from .c10.device import device as Device  # noqa: N812
-from .c10.dtype import bfloat16, bool_, float32, float64, int16, int32, int64, named
+from .c10.dtype import bfloat16, bool_, float32, float64, int8, int16, int32, int64, named, uint8
 from .c10.dtype import dtype as DType  # noqa: N812
 from .c10.size import Size
 from .c10.storage import Storage
@@ -249,11 +250,16 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
 
     @data.setter
     def data(self, value: "Tensor") -> None:
-        if value._dtype is not self._dtype or value._device.type != self._device.type:
+        if not isinstance(value, TensorImpl):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if self._requires_grad and not value._dtype.is_floating_point:
             raise RuntimeError(
-                "set_data: the new tensor needs the dtype and device of the old one: "
-                f"{value._dtype.name} on {value._device} for {self._dtype.name} on {self._device}"
+                "data set to a tensor that requires gradients must be floating point or complex dtype"
             )
+        if value._dtype is not self._dtype or value._device is not self._device:
+            self._dtype, self._device, self._key_set = value._dtype, value._device, value._key_set
+            # The leaf's node may be held by a graph that expects gradients as they were.
+            self._grad_accumulator = None
         self._storage, self._shape, self._stride = value._storage, value._shape, value._stride
         self._offset, self._array = value._offset, None
 
@@ -303,6 +309,9 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
         memory_format: Any = None,
     ) -> "Tensor":
         """To a dtype, a device, both, or those of a tensor: `self` if nothing has to change, else a copy."""
+        flags = [arg for arg in args if isinstance(arg, bool)]
+        if flags:
+            non_blocking, copy = (flags + [copy])[:2]
         for arg in args:
             if isinstance(arg, TensorImpl):
                 dtype, device = arg._dtype, arg._device
@@ -310,9 +319,7 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
                 dtype = arg
             elif isinstance(arg, str | Device):
                 device = arg
-            elif isinstance(arg, bool):
-                non_blocking = arg
-            else:
+            elif not isinstance(arg, bool):
                 raise TypeError(f"to() takes a dtype, a device or a tensor, got {type(arg).__name__}")
         dtype = None if dtype is None else named(dtype, "to")
         if device is None:
@@ -328,26 +335,36 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
     def sim(self, non_blocking: bool = False) -> "Tensor":
         return self.to("sim", non_blocking=non_blocking)
 
-    def float(self) -> "Tensor":
-        return self.to(float32)
+    def float(self, memory_format: Any = None) -> "Tensor":
+        return self.to(float32, memory_format=memory_format)
 
-    def double(self) -> "Tensor":
-        return self.to(float64)
+    def double(self, memory_format: Any = None) -> "Tensor":
+        return self.to(float64, memory_format=memory_format)
 
-    def bfloat16(self) -> "Tensor":
-        return self.to(bfloat16)
+    def bfloat16(self, memory_format: Any = None) -> "Tensor":
+        return self.to(bfloat16, memory_format=memory_format)
 
-    def long(self) -> "Tensor":
-        return self.to(int64)
+    def long(self, memory_format: Any = None) -> "Tensor":
+        return self.to(int64, memory_format=memory_format)
 
-    def int(self) -> "Tensor":
-        return self.to(int32)
+    def int(self, memory_format: Any = None) -> "Tensor":
+        return self.to(int32, memory_format=memory_format)
 
-    def short(self) -> "Tensor":
-        return self.to(int16)
+    def byte(self, memory_format: Any = None) -> "Tensor":
+        return self.to(uint8, memory_format=memory_format)
 
-    def bool(self) -> "Tensor":
-        return self.to(bool_)
+    def char(self, memory_format: Any = None) -> "Tensor":
+        return self.to(int8, memory_format=memory_format)
+
+    def short(self, memory_format: Any = None) -> "Tensor":
+        return self.to(int16, memory_format=memory_format)
+
+    def bool(self, memory_format: Any = None) -> "Tensor":
+        return self.to(bool_, memory_format=memory_format)
+
+    def nonzero(self, *, as_tuple: Any = False) -> Any:
+        """Indices of the elements that are not 0: (number of them, dimensions), or per dimension one tensor of them."""
+        return at.unbind_int(at.nonzero(at.unsqueeze(self, 0) if not self._shape else self), 1) if as_tuple else at.nonzero(self)
 
     def item(self) -> Any:
         if self.numel() != 1:
@@ -364,7 +381,7 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
         if kind is slice:
             start, stop, step = key.start, key.stop, key.step
             if self._shape and (step is None or type(step) is _int and step > 0) and _plain(start) and _plain(stop):
-                return at.slice_Tensor(self, 0, start, stop, 1 if step is None else step)
+                return at.slice_Tensor(self, 0, start or 0, END if stop is None else stop, 1 if step is None else step)
         elif kind is _int and self._shape:
             return at.select_int(self, 0, key)
         return indexing.getitem(self, key, _as_tensor)
@@ -424,7 +441,7 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
         return self.item()
 
     def __repr__(self) -> str:
-        return tensor_str(self)
+        return f"Parameter containing:\n{tensor_str(self)}" if _is_parameter(self) else tensor_str(self)
 
     def __format__(self, spec: str) -> str:
         return object.__format__(self, spec) if self._shape else format(self.item(), spec)
@@ -436,30 +453,54 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
             )
         found = memo.get(id(self))
         if found is None:
-            found = self.detach().clone()
-            found._requires_grad = self._requires_grad
-            found._meta = self._meta
-            if self._grad is not None:
-                found._grad = self._grad.detach().clone()
+            found = _rebuild(copy.deepcopy(self._storage, memo), *_metadata(self))
             memo[id(self)] = found
+            if self._grad is not None and not _is_parameter(self):
+                found._grad = copy.deepcopy(self._grad, memo)
         return found
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return _rebuild, (self.values(), self._dtype, self._requires_grad and self.is_leaf)
+        """For pickle and copy.copy; tensors that share a storage share it afterwards too."""
+        return _rebuild, (self._storage, *_metadata(self))
 
 
 set_tensor_class(Tensor)
 _int = int
+END = indexing.END
 
 
 def _plain(bound: Any) -> bool:
     return bound is None or type(bound) is int
 
 
-def _rebuild(values: np.ndarray, dtype: DType, requires_grad: bool) -> Tensor:
-    from .c10.device import CPU
+def _is_parameter(self: Tensor) -> bool:
+    meta = self._meta
+    return isinstance(meta, autograd_view.AutogradMeta) and meta.is_parameter
 
-    return TensorImpl.of_values(values, dtype, CPU).requires_grad_(requires_grad)
+
+def _metadata(self: Tensor) -> tuple[Any, ...]:
+    """What makes a tensor of a storage: layout, dtype, device, and what it is to a module; its hooks are left out."""
+    meta = self._meta if isinstance(self._meta, autograd_view.AutogradMeta) else None
+    marks = (False, None) if meta is None else (meta.is_parameter, meta.attributes)
+    return self._dtype, self._shape, self._stride, self._offset, self._device, self.requires_grad, marks
+
+
+def _rebuild(
+    storage: Storage,
+    dtype: DType,
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: int,
+    device: Device,
+    requires_grad: bool,
+    marks: tuple[bool, dict[str, Any] | None],
+) -> Tensor:
+    made = TensorImpl.fresh(storage, shape, stride, dtype, device)
+    made._offset = offset
+    if marks != (False, None):
+        meta = autograd_view.meta_of(made)
+        meta.is_parameter, meta.attributes = marks[0], None if marks[1] is None else dict(marks[1])
+    return made.requires_grad_(requires_grad)
 
 
 def _as_tensor(data: Any) -> Tensor:

@@ -1,5 +1,6 @@
 """The kernels of autograd put into the dispatcher (PyTorch: TORCH_LIBRARY_IMPL(aten, Autograd, m) of VariableType)."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -7,9 +8,10 @@ from ..aten.core.dispatcher import OperatorHandle, dispatcher
 from ..aten.core.kernel_function import KernelFunction
 from ..c10.dispatch_key import DispatchKey, parse
 from ..c10.dispatch_key_set import AFTER_AUTOGRAD
+from ..c10.grad_mode import grad_enabled
 from . import gen_inplace_or_view, gen_variable_type
 from .load_derivatives import FILE, DifferentiabilityInfo, differentiability_infos
-from .node import Node, NotImplementedNode
+from .node import Node
 from .variable import any_requires_grad, gradient_edge, requires_grad, set_history
 
 # The Autograd keys that have a fallback, of each backend with tensors in PyTorch's tree.
@@ -86,18 +88,39 @@ def _impl(op: OperatorHandle, key: DispatchKey, kernel: Callable[..., Any], wher
     dispatcher.register_impl(op, key, KernelFunction(kernel, place))
 
 
-def _not_implemented_fallback(op: OperatorHandle, key_set: int, arguments: tuple[Any, ...]) -> Any:
-    """For an op from outside that has no Autograd kernel: it runs, and a gradient that arrives is refused by name."""
-    from ..c10.grad_mode import grad_enabled
+class WarnNotImplemented(Node):
+    """The node of an op from outside that has no derivative: it warns, and sends no gradient on."""
 
+    __slots__ = ("op_name",)
+    n_outputs = -1
+
+    def apply(self, *grads: Any) -> tuple[Any, ...]:
+        warnings.warn(
+            f"{self.op_name}: an autograd kernel was not registered to the Autograd key(s) but we are trying to backprop "
+            f"through it. This may lead to silently incorrect behavior: give the operator a derivative with "
+            f"mini.library.register_autograd",
+            UserWarning,
+            stacklevel=2,
+        )
+        return (None,) * len(self.next_edges)
+
+
+def _not_implemented_fallback(op: OperatorHandle, key_set: int, arguments: tuple[Any, ...]) -> Any:
+    """For an op from outside that has no Autograd kernel.
+
+    What its kernel makes of operators has their history; any other result has a node that can only warn.
+    """
     tensors = list(_tensors(arguments))
-    below = key_set & AFTER_AUTOGRAD
-    result = op.redispatch(below, *arguments)
+    edges = None
     if grad_enabled.get() and any_requires_grad(tensors):
-        node = NotImplementedNode(op.name)
-        node.next_edges = tuple(gradient_edge(tensor) for tensor in tensors)
+        edges = tuple(gradient_edge(tensor) for tensor in tensors)
+    result = op.redispatch(key_set & AFTER_AUTOGRAD, *arguments)
+    if edges is not None:
+        node = WarnNotImplemented()
+        node.op_name = op.name
+        node.next_edges = edges
         for each in result if isinstance(result, tuple | list) else (result,):
-            if hasattr(each, "_key_set") and all(each is not tensor for tensor in tensors):
+            if hasattr(each, "_key_set") and not requires_grad(each):
                 set_history(each, node)
     return result
 

@@ -27,7 +27,10 @@ from ..c10.local_dispatch_key_set import KeysGuard, local_keys
 from ..c10.tensor_impl import TensorImpl
 
 # Of PyTorch's lists for the CPU, what there is here.
-LOWER_PRECISION_FP = ("conv1d", "conv2d", "bmm", "mm", "baddbmm", "addmm", "linear", "matmul")
+LOWER_PRECISION_FP = (
+    *("conv1d", "conv1d.padding", "conv2d", "conv2d.padding"),
+    *("mm", "bmm", "addmm", "baddbmm", "matmul", "linear"),
+)
 FP32 = ("prod", "prod.dim_int", "mse_loss", "nll_loss", "cross_entropy_loss")
 PROMOTE = ("stack", "cat")
 
@@ -182,7 +185,7 @@ def promote(device_type: str, arguments: tuple[Any, ...]) -> DType:
     """For operators whose arguments must agree: the widest dtype among them."""
     widest = get_autocast_dtype(device_type)
     for each in _tensors(arguments):
-        if each._dtype.is_floating_point and each._device.type == device_type:
+        if is_eligible(each, device_type):
             widest = promotion.promote(widest, each._dtype)
     return widest
 
@@ -212,7 +215,9 @@ def kernel_of(policy: Policy, device_type: str) -> KernelFunction:
     def cast_and_call(op: OperatorHandle, key_set: int, arguments: tuple[Any, ...]) -> Any:
         with KeysGuard(exclude=key):
             dtype = policy(device_type, arguments)
-            return op.call(*[cached_cast(dtype, each, device_type) for each in arguments])
+            # From the last to the first, the order in which PyTorch's builds for Linux evaluate them.
+            cast = [cached_cast(dtype, each, device_type) for each in reversed(arguments)]
+            return op.call(*reversed(cast))
 
     return KernelFunction(cast_and_call, place_of(policy), boxed=True)
 

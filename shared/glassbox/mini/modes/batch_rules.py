@@ -5,16 +5,20 @@ number counted past the batch dimension, views and products a word each. What is
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from ..aten import ops as at
 from ..aten.core.dispatcher import OperatorHandle, dispatcher
+from ..aten.core.library import Library
+from ..aten.core.op_overload import OpOverload
 from ..c10 import layout
 from ..c10.dispatch_key import DispatchKey
 from ..c10.promotion import NUMBER, TENSOR, ZERO_DIM, common_dtype
 from ..c10.tensor_impl import WRAPPED_NUMBER
 from . import vmap_randomness
 from .batched_tensor import Arg, Rule, dynamic_shape, kernel_of, no_rule
+from .dynamic_layer import current_layer
 
 RULES: dict[str, Rule] = {}
 
@@ -118,25 +122,26 @@ RULES |= dict.fromkeys(
 RULES |= {"flip": along("dims"), "transpose.int": along("dim0", "dim1")}
 
 
-def _flat(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A reduction to one number as one along the only dimension of flattened examples."""
+def _of_all(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A reduction of all elements as one along all dimensions but the batch's."""
 
     def rule(size: int, self: Arg, *rest: Any) -> Any:
-        return function(at.reshape(self.for_all(size), (size, -1)), *rest)
+        value = self.for_all(size) if self.rank else at.unsqueeze(self.in_front(), 1)
+        return function(value, tuple(range(1, max(self.rank, 1) + 1)), *rest)
 
     return rule
 
 
 for _name, _reduction in {
-    "sum": lambda x, dtype: at.sum_dim_IntList(x, (1,), False, dtype),
-    "mean": lambda x, dtype: at.mean_dim(x, (1,), False, dtype),
-    "prod": lambda x, dtype: at.prod_dim_int(x, 1, False, dtype),
-    "max": lambda x: at.amax(x, (1,), False),
-    "min": lambda x: at.amin(x, (1,), False),
-    "any": lambda x: at.any_dim(x, 1, False),
-    "all": lambda x: at.all_dim(x, 1, False),
+    "sum": lambda x, dims, dtype: at.sum_dim_IntList(x, dims, False, dtype),
+    "mean": lambda x, dims, dtype: at.mean_dim(x, dims, False, dtype),
+    "prod": lambda x, dims, dtype: at.prod_dim_int(at.flatten_using_ints(x, 1, -1), 1, False, dtype),
+    "max": lambda x, dims: at.amax(x, dims, False),
+    "min": lambda x, dims: at.amin(x, dims, False),
+    "any": lambda x, dims: at.any_dims(x, dims, False),
+    "all": lambda x, dims: at.all_dims(x, dims, False),
 }.items():
-    _rule(_name)(_flat(_reduction))
+    _rule(_name)(_of_all(_reduction))
 
 
 @_rule("argmax")
@@ -384,6 +389,61 @@ def native_layer_norm(size: int, input: Arg, shape: Any, weight: Any, bias: Any,
         return NotImplemented
     values = [None if each is None else each.value for each in (weight, bias)]
     return at.native_layer_norm(input.in_front(), shape, *values, eps)
+
+
+# Rules from outside
+
+
+@dataclass(frozen=True, slots=True)
+class VmapInfo:
+    """What a registered rule is told of the vmap."""
+
+    batch_size: int
+    randomness: str
+
+
+def register_vmap(op: str | OpOverload, func: Any = None, /, *, lib: Library | None = None) -> Any:
+    """Give an operator a batching rule; also a decorator.
+
+    func(info, in_dims, *args, **kwargs) gets the arguments with all examples in them and says by in_dims along which
+    dimension (None for not batched); it returns (result, out_dims), tuples of each where there are several results.
+    """
+    name = op.name() if isinstance(op, OpOverload) else op
+    into = Library(name.partition("::")[0], "FRAGMENT") if lib is None else lib
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        def rule(op: OperatorHandle, size: int, args: list[Any]) -> Any:
+            layer = current_layer()
+            assert layer is not None
+            values, keywords = op.unbind(tuple(_mapped_args(args, lambda arg: arg.value)))
+            dims = tuple(_mapped_args(args, lambda arg: arg.bdim, None))[: len(values)]
+            result, out_dims = function(VmapInfo(size, layer.randomness), dims, *values, **keywords)
+            return _batch_first(result, out_dims, size)
+
+        rule.__wrapped__ = function  # type: ignore[attr-defined]
+        into._impl(name, lambda op: kernel_of(rule), "FuncTorchBatched", True)
+        return function
+
+    return register if func is None else register(func)
+
+
+def _mapped_args(args: list[Any], function: Callable[[Arg], Any], *otherwise: Any) -> list[Any]:
+    found = []
+    for arg in args:
+        if isinstance(arg, Arg):
+            found.append(function(arg))
+        elif isinstance(arg, list):
+            found.append(tuple(_mapped_args(arg, function, *otherwise)))
+        else:
+            found.append(otherwise[0] if otherwise else arg)
+    return found
+
+
+def _batch_first(result: Any, out_dims: Any, size: int) -> Any:
+    if isinstance(result, tuple | list):
+        dims = out_dims if isinstance(out_dims, tuple | list) else (out_dims,) * len(result)
+        return tuple(_batch_first(each, dim, size) for each, dim in zip(result, dims, strict=True))
+    return Arg(result, out_dims).for_all(size)
 
 
 # Which operator has which rule

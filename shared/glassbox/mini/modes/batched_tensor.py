@@ -150,8 +150,8 @@ def _refuse_hidden_writes(op: OperatorHandle, args: list[Any]) -> None:
 
 
 _DATA_DEPENDENT = (
-    "vmap: It looks like you're calling {name} on a Tensor, or use one to decide what the program does next (item(), bool(), "
-    "if). Every example could decide otherwise, so that is not possible inside vmap: compute both and choose with where"
+    "vmap: It looks like you're calling .item() on a Tensor, or attempting to use one in some data-dependent control flow "
+    "({name}). Every example could decide otherwise, so that is not possible inside vmap: compute both and choose with where"
 )
 _DYNAMIC_SHAPE = (
     "vmap: We do not support batching operators that can output dynamic shape, and {name} gives each example a shape of its "

@@ -86,7 +86,7 @@ def _in_dim(leaf: Any, dim: Any, where: str) -> int | None:
 def _batch_size(leaves: list[Any], dims: list[int | None], where: str) -> int:
     sizes = [leaf._shape[dim] for leaf, dim in zip(leaves, dims, strict=True) if dim is not None]
     if not sizes:
-        raise ValueError(f"{where}: at least one input has to be a Tensor with a dimension to map over")
+        raise ValueError(f"{where}: Expected at least one Tensor to vmap over: give one an in_dim")
     if any(size != sizes[0] for size in sizes):
         raise ValueError(
             f"{where}: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "

@@ -15,6 +15,12 @@ BASE_TYPES = frozenset(
 )
 NO_DEFAULT = type("NoDefault", (), {"__repr__": lambda self: "NO_DEFAULT", "__slots__": ()})()
 
+# Operators that take a Python number where their schema says Tensor (PyTorch: should_allow_numbers_as_tensors).
+NUMBERS_AS_TENSORS = frozenset(
+    name + end
+    for name in ("add", "sub", "mul", "div", "true_divide", "floor_divide", "divide", "multiply", "subtract")
+    for end in ("", "_")
+)
 _REDUCTIONS = {"None": 0, "Mean": 1, "Sum": 2}
 _NAME = re.compile(r"^(?:(?P<namespace>\w+)::)?(?P<base>\w+?)(?:\.(?P<overload>\w+))?$")
 _TYPE = re.compile(r"^(?P<base>[A-Za-z]\w*)(?:\((?P<alias>[^)]*)\))?(?P<rest>(?:\[\d*\]|\?)*)$")
@@ -146,6 +152,11 @@ class FunctionSchema:
     @property
     def out_arguments(self) -> tuple[Argument, ...]:
         return tuple(argument for argument in self.arguments if argument.is_out)
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether a Python number may stand where it says Tensor, but for self."""
+        return self.base in NUMBERS_AS_TENSORS
 
     @property
     def is_out(self) -> bool:

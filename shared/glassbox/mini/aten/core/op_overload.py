@@ -25,7 +25,8 @@ class OpOverload:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call it as Python writes calls; RuntimeError where the arguments do not fit the schema."""
         op = self._handle
-        return op.call(*self._bound(args, kwargs))
+        result = op.call(*self._bound(args, kwargs))
+        return list(result) if type(result) is tuple and op.schema.returns[0].type.is_list else result
 
     def redispatch(self, keyset: DispatchKeySet, /, *args: Any, **kwargs: Any) -> Any:
         """Go on from a kernel with the keys of `keyset`, without those of the arguments and of the thread."""

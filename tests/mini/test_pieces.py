@@ -82,6 +82,11 @@ def test_the_list_of_pieces_that_are_tried_is_whole() -> None:
         ("result_type", lambda: mini.zeros(2) + mini.arange(2)),
         ("output_strides", lambda: mini.zeros(2, 1) + mini.zeros(3)),
         ("coalesce_dimensions", lambda: mini.zeros(2, 1) + mini.zeros(3)),
+        ("kernel_ready", lambda: mini.sim.spin(1)),
+        ("join_clocks", lambda: mini.sim.spin(1)),
+        ("event_time", lambda: mini.sim.Event().record()),
+        ("host_after_wait", mini.sim.synchronize),
+        ("stream_after_wait", lambda: mini.sim.Stream().wait_stream(mini.sim.default_stream())),
     ],
 )
 def test_every_piece_is_reached_and_its_result_is_looked_at(name: str, use) -> None:

@@ -449,13 +449,14 @@ watchers = dispatcher.watchers
 def _pieces_changed() -> None:
     """While a learner's own step is plugged in, calls take it; else they unite the sets without a call."""
     dispatcher.forget()
+    own = (compute_key_set, dispatch_key_set.remove_key) == _own_steps
     for op in list(dispatcher.operators.values()):
-        gen_operators.take_steps(op.call, op.schema, None if compute_key_set is _own_step else _current_step)
+        gen_operators.take_steps(op.call, op.schema, None if own else _current_step)
 
 
 def _current_step(tensors: list[int], included: int, excluded: int) -> int:
     return compute_key_set(tensors, included, excluded)
 
 
-_own_step = compute_key_set
+_own_steps = (compute_key_set, dispatch_key_set.remove_key)
 on_swap(_pieces_changed)

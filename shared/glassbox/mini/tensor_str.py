@@ -7,7 +7,6 @@ import numpy as np
 
 from .c10.dtype import bfloat16, bfloat16_to_float32, bool_, float32, int64
 from .c10.dtype import dtype as DType  # noqa: N812
-from .c10.tensor_impl import TensorImpl
 
 PRECISION = 4
 THRESHOLD = 1000
@@ -15,17 +14,22 @@ EDGE_ITEMS = 3
 LINE_WIDTH = 80
 
 
-def tensor_str(self: TensorImpl) -> str:
-    """`tensor(...)` with four digits, aligned columns, and the middle left out above 1000 elements."""
+def tensor_str(self: Any) -> str:
+    """`tensor(...)` with four digits, aligned columns, and the middle left out above 1000 elements.
+
+    Where they are not what is usual, also its device, its dtype and its place in the graph.
+    """
     prefix = "tensor("
     suffixes = []
+    if self._device.type != "cpu":
+        suffixes.append(f"device='{self._device}'")
     if 0 in self._shape:
         body = "[]"
         if len(self._shape) != 1:
             suffixes.append(f"size={tuple(self._shape)}")
         unmarked: tuple[DType, ...] = (float32,)
     else:
-        values = self.strided_array()
+        values = (self if self._device.type == "cpu" else self.detach().cpu()).strided_array()
         summarize = values.size > THRESHOLD
         if summarize:
             values = _edges(values)
@@ -36,7 +40,20 @@ def tensor_str(self: TensorImpl) -> str:
         unmarked = (float32, int64, bool_)
     if self._dtype not in unmarked:
         suffixes.append(f"dtype={self._dtype!r}")
+    suffixes += _history(self)
     return _with_suffixes(prefix + body, suffixes, len(prefix)) + ")"
+
+
+def _history(self: Any) -> list[str]:
+    """Which op it is the result of, or that it is a leaf that requires grad."""
+    try:
+        node = self.grad_fn
+    except RuntimeError:
+        # A view that cannot be followed through a write to its base.
+        return ["grad_fn=<Invalid>"]
+    if node is not None:
+        return [f"grad_fn=<{node.name()}>"]
+    return ["requires_grad=True"] if self.requires_grad else []
 
 
 class _Formatter:

@@ -311,12 +311,6 @@ def log_softmax_int(ks: int, self: Any, dim: int, dtype: Any) -> Any:
 
 def nll_loss_nd(ks: int, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
     """The negative log likelihood of classes: self is (N, C), (C) or (N, C, d1, ...)."""
-    if len(self._shape) < 1:
-        raise ValueError(f"Expected 1 or more dimensions (got {len(self._shape)})")
-    if len(self._shape) != 1 and (not target._shape or self._shape[0] != target._shape[0]):
-        raise ValueError(
-            f"Expected input batch_size ({self._shape[0]}) to match target batch_size ({list(target._shape)[:1]})."
-        )
     return _nll_of_any_shape(self, target, weight, reduction, ignore_index)
 
 
@@ -352,7 +346,17 @@ def cross_entropy_loss(
 
 
 def _nll_of_any_shape(logs: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
-    if len(logs._shape) <= 2:
+    shape, given = logs._shape, target._shape
+    if not shape:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
+    if len(shape) == 1:
+        if len(given) == 1 and given[0] != 1:
+            raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {given[0]}")
+    elif given[:1] != shape[:1]:
+        raise ValueError(
+            f"Expected input batch_size ({shape[0]}) to match target batch_size ({list(given)[:1]})."
+        )
+    if len(shape) <= 2:
         return at.nll_loss(logs, target, weight, reduction, ignore_index)
     classes = logs._shape[1]
     order = (0, *range(2, len(logs._shape)), 1)

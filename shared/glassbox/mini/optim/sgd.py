@@ -4,28 +4,32 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..aten import ops as at
-from .optimizer import Optimizer
+from .optimizer import Optimizer, check, number
 
 
 class SGD(Optimizer):
-    """p -= lr * grad; with momentum a running sum of gradients takes the gradient's place."""
+    """p -= lr * grad; with momentum a running sum of gradients takes the gradient's place.
+
+    foreach and fused, which say how PyTorch is to compute the same, are taken and ignored.
+    """
 
     def __init__(
         self,
         params: Iterable[Any],
-        lr: float = 1e-3,
-        momentum: float = 0.0,
-        dampening: float = 0.0,
-        weight_decay: float = 0.0,
+        lr: Any = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: Any = 0,
         nesterov: bool = False,
         *,
         maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        for name, value in (("learning rate", lr), ("momentum value", momentum), ("weight_decay value", weight_decay)):
-            if value < 0.0:
-                raise ValueError(f"Invalid {name}: {value}")
-        if nesterov and (momentum <= 0 or dampening != 0):
-            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        check("learning rate", lr)
+        check("momentum value", momentum)
+        check("weight_decay value", weight_decay)
         settings = {
             "lr": lr,
             "momentum": momentum,
@@ -33,13 +37,19 @@ class SGD(Optimizer):
             "weight_decay": weight_decay,
             "nesterov": nesterov,
             "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
         }
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, settings)
 
     def update(self, group: dict[str, Any], params: list[Any]) -> None:
-        lr, momentum, decay = group["lr"], group["momentum"], group["weight_decay"]
+        lr, decay = number(group["lr"]), number(group["weight_decay"])
+        momentum, maximize = group["momentum"], group["maximize"]
         for parameter in params:
-            grad = -parameter._grad if group["maximize"] else parameter._grad
+            grad = -parameter._grad if maximize else parameter._grad
             if decay:
                 grad = at.add_Tensor(grad, parameter, decay)
             if momentum:

@@ -127,8 +127,8 @@ def _max_pool2d(
         if with_nan:
             # NaN wins, and the last one stays.
             better |= np.isnan(seen)
-        np.maximum(best, seen, best)
-        np.maximum(cells, np.multiply(better, np.int16(nr + 1), found), cells)
+        np.maximum(best, seen, out=best)
+        np.maximum(cells, np.multiply(better, np.int16(nr + 1), found), out=cells)
         offsets.append(i * width + j)
     # Where nothing exceeds the lowest number, the first cell inside the image is named.
     first = _first_inside(rows, windows.dilation[0]) * width + _first_inside(columns, windows.dilation[1])

@@ -1,4 +1,4 @@
-"""Flatten and Identity: layers that compute nothing (PyTorch: torch/nn/modules/flatten.py)."""
+"""Flatten: a layer that only looks at its input in another shape (PyTorch: torch/nn/modules/flatten.py)."""
 
 from typing import Any
 
@@ -17,13 +17,3 @@ class Flatten(Module):
 
     def extra_repr(self) -> str:
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
-
-
-class Identity(Module):
-    """Returns what it gets."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__()
-
-    def forward(self, input: Any) -> Any:
-        return input

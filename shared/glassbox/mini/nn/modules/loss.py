@@ -12,6 +12,7 @@ class CrossEntropyLoss(Module):
     def __init__(
         self,
         weight: Any = None,
+        *,
         ignore_index: int = -100,
         reduction: str = "mean",
         label_smoothing: float = 0.0,
@@ -22,16 +23,35 @@ class CrossEntropyLoss(Module):
 
     def forward(self, input: Any, target: Any) -> Any:
         return F.cross_entropy(
-            input, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing
+            input,
+            target,
+            self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
+        )
+
+
+class NLLLoss(Module):
+    """Of log-probabilities (N, C) and classes (N): the negative one at the class."""
+
+    def __init__(self, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean") -> None:
+        super().__init__()
+        self.register_buffer("weight", weight)
+        self.ignore_index, self.reduction = ignore_index, reduction
+
+    def forward(self, input: Any, target: Any) -> Any:
+        return F.nll_loss(
+            input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction
         )
 
 
 class MSELoss(Module):
     """The mean of the squared differences."""
 
-    def __init__(self, reduction: str = "mean") -> None:
+    def __init__(self, *, reduction: str = "mean") -> None:
         super().__init__()
         self.reduction = reduction
 
     def forward(self, input: Any, target: Any) -> Any:
-        return F.mse_loss(input, target, self.reduction)
+        return F.mse_loss(input, target, reduction=self.reduction)

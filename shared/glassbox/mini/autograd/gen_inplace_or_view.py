@@ -11,6 +11,7 @@ from ..aten.core.dispatcher import OperatorHandle
 from ..aten.core.function_schema import FunctionSchema
 from ..aten.core.gen_operators import names, parameters
 from ..aten.core.source import compile_source
+from ..c10 import inference_mode
 from ..c10.dispatch_key_set import AFTER_AD_INPLACE_OR_VIEW
 from ..c10.grad_mode import grad_enabled
 from . import view
@@ -21,6 +22,9 @@ NO_VIEWS = frozenset(("detach",))
 
 def needs_kernel(schema: FunctionSchema) -> bool:
     """Whether an op writes to something or gives a view."""
+    if schema.base == "resize_":
+        # A resize alone writes no element.
+        return False
     return schema.is_mutable or (schema.is_view and schema.base not in NO_VIEWS)
 
 
@@ -33,6 +37,11 @@ def make_kernel(op: OperatorHandle) -> Callable[..., Any]:
         "grad_enabled": grad_enabled.get,
         "as_view": view.as_view,
         "creation_now": view.creation_now,
+        "inherit_creation": view.inherit_creation,
+        "inference_blocks": inference_mode.blocks,
+        "is_inference": inference_mode.is_enabled,
+        "NO_GRAD_VIEW": view.created(view.NO_GRAD_MODE),
+        "INFERENCE_VIEW": view.created(view.INFERENCE_MODE),
         "count_change": view.count_change,
     }
     return compile_source(kernel_source(op.schema, name), f"ADInplaceOrView.{op.schema.key}", namespace)[name]
@@ -67,10 +76,11 @@ def kernel_source(schema: FunctionSchema, name: str) -> str:
     else:
         lines += [
             f"    base = {viewed}._base",
-            "    if base is None and grad_enabled():",
-            f"        result._base = {viewed}",
-            "        result._attr_version = counter[0]",
-            "    else:",
-            f"        as_view({viewed}, result, creation_now(False))",
+            f"    result._base = {viewed} if base is None else base",
+            "    result._attr_version = counter[0]",
+            "    if not grad_enabled():",
+            "        result._meta = INFERENCE_VIEW if inference_blocks[0] and is_inference() else NO_GRAD_VIEW",
+            f"    elif base is not None and {viewed}._meta is not None:",
+            f"        inherit_creation({viewed}, result)",
         ]
     return "\n".join([*lines, "    return result"]) + "\n"

@@ -145,6 +145,18 @@ _CREATED: dict[str | None, AutogradMeta] = {
 }
 
 
+def created(how: str) -> AutogradMeta:
+    """The meta of a view that has no more to tell than how it came about."""
+    return _CREATED[how]
+
+
+def inherit_creation(base: Any, view: Any) -> None:
+    """What forbids writing into a view forbids it for a view of that view."""
+    creation = creation_of_meta(base._meta)
+    if creation is not None:
+        view._meta = _CREATED[creation]
+
+
 def creation_of(view: Any) -> str | None:
     """How a view came about, where that forbids writing into it."""
     return creation_of_meta(view._meta)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ...c10 import geometry, layout
+from ...c10.tensor_impl import make_tensor
 
 Ints = tuple[int, ...]
 
@@ -34,11 +35,19 @@ def t(ks: int, self: Any) -> Any:
     shape = self._shape
     if len(shape) == 2:
         rows, columns = self._stride
-        turned = self.alias((shape[1], shape[0]), (columns, rows), self._offset)
-        if self._array is not None:
+        array = self._array
+        return make_tensor(
+            self._storage,
+            (shape[1], shape[0]),
+            (columns, rows),
+            self._offset,
+            self._dtype,
+            self._device,
+            self._key_set,
+            self._version_counter,
             # Cheaper than to make it from the storage when a kernel asks.
-            turned._array = self._array.T
-        return turned
+            None if array is None else array.T,
+        )
     if len(shape) > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {len(shape)}D")
     return self.alias(shape, self._stride, self._offset)

@@ -225,7 +225,7 @@ def test_structures_of_inputs_and_outputs() -> None:
 
         def function(pair: Any, *, scale: Any) -> Any:
             x, named = pair
-            return {"sum": x + named["y"], "both": [x * scale, (named["y"],)]}
+            return {"sum": x + named["y"], "both": [x * scale[0], (named["y"],)]}
 
         x, y = values(t, (2, 3)), values(t, (3, 2))
         result = t.vmap(function, in_dims=((0, {"y": 1}),), out_dims={"sum": 0, "both": 1})((x, {"y": y}), scale=values(t, (2,)))

@@ -19,6 +19,7 @@ from ..c10.tensor_impl import WRAPPED_NUMBER
 from . import vmap_randomness
 from .batched_tensor import Arg, Rule, dynamic_shape, kernel_of, no_rule
 from .dynamic_layer import current_layer
+from .functional_form import functional_form
 
 RULES: dict[str, Rule] = {}
 
@@ -468,9 +469,13 @@ def rule_of(op: OperatorHandle) -> Rule:
     if schema.key in POINTWISE or "pointwise" in op.tags:
         return pointwise
     if schema.is_inplace:
-        functional = schema.base[:-1] + (f".{schema.overload}" if schema.overload else "")
-        found = dispatcher.find_schema(f"{schema.namespace}::{schema.base[:-1]}", schema.overload)
-        if functional in POINTWISE or found is not None and "pointwise" in found.tags:
+        functional = functional_form(op)
+        if functional is not None and "inplace_view" in op.tags:
+            # The tensor then becomes what its view's rule gives.
+            view = functional
+            rule = rule_of(view)
+            return lambda op, size, args: rule(view, size, args)
+        if functional is not None and rule_of(functional) is pointwise:
             return pointwise
     if "dynamic_output_shape" in op.tags and not any(a.type.is_list for a in schema.arguments if a.type.is_tensor):
         return dynamic_shape

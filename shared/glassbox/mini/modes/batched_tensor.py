@@ -38,6 +38,14 @@ class BatchedTensor(WrapperTensor):
     bdim: int
     level: int
 
+    def become(self, value: Any, bdim: int) -> None:
+        """Stand for other examples from now on."""
+        self.value = value
+        self.bdim = bdim
+        keep = [dim for dim in range(len(value._shape)) if dim != bdim]
+        self._shape = tuple(value._shape[dim] for dim in keep)
+        self._stride = tuple(value._stride[dim] for dim in keep)
+
     def __repr__(self) -> str:
         value = repr(self.value).replace("\n", "\n    ")
         return f"BatchedTensor(lvl={self.level}, bdim={self.bdim}, value=\n    {value}\n)"
@@ -45,12 +53,9 @@ class BatchedTensor(WrapperTensor):
 
 def make_batched(value: Any, bdim: int, level: int) -> BatchedTensor:
     """The examples of `value` along `bdim` as one tensor of vmap's level."""
-    keep = [dim for dim in range(len(value._shape)) if dim != bdim]
-    shape = tuple(value._shape[dim] for dim in keep)
-    self: BatchedTensor = BatchedTensor.over(value, shape, tuple(value._stride[dim] for dim in keep), BATCHED)
-    self.value = value
-    self.bdim = bdim
+    self: BatchedTensor = BatchedTensor.over(value, BATCHED)
     self.level = level
+    self.become(value, bdim)
     return self
 
 
@@ -105,6 +110,8 @@ def kernel_of(rule: Rule) -> KernelFunction:
             result = rule(op, size, args)
             if result is NotImplemented:
                 result = example_by_example(op, size, args)
+            if "inplace_view" in op.tags:
+                arguments[0].become(result, 0)
         if op.schema.is_inplace:
             return arguments[0]
         return _wrapped(result, layer.level)

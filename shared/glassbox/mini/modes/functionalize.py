@@ -20,6 +20,7 @@ from ..c10.local_dispatch_key_set import KeysGuard
 from ..c10.tensor_impl import TensorImpl
 from . import pytree
 from .dynamic_layer import depth, layer
+from .functional_form import functional_form
 from .wrapper_tensor import WrapperTensor
 
 FUNCTIONALIZE = bits(DispatchKey.Functionalize)
@@ -104,11 +105,12 @@ def _put(base: Any, views: tuple[ViewMeta, ...], value: Any) -> Any:
 
 
 def wrap(value: Any, storage: FunctionalStorage, views: tuple[ViewMeta, ...], level: int) -> FunctionalTensor:
-    self: FunctionalTensor = FunctionalTensor.over(value, value._shape, value._stride, FUNCTIONALIZE)
+    self: FunctionalTensor = FunctionalTensor.over(value, FUNCTIONALIZE)
     self.value = value
     self.storage = storage
     self.views = views
-    self.generation = storage.generation
+    # A view made after a write is made anew once more before it is used, as PyTorch's is.
+    self.generation = 0
     self.level = level
     return self
 
@@ -183,6 +185,8 @@ def functionalize_fallback(op: OperatorHandle, key_set: int, arguments: tuple[An
         # Whether its result shares memory is for the operators to say that it is made of.
         return composite.bound_to(op, key_set)(key_set, *arguments)
     with KeysGuard(exclude=FUNCTIONALIZE):
+        if "inplace_view" in op.tags and isinstance(arguments[0], FunctionalTensor):
+            return _view_in_place(op, arguments[0], arguments[1:])
         if schema.is_mutable:
             return _write(op, arguments)
         values = tuple(_unwrapped(argument) for argument in arguments)
@@ -198,6 +202,17 @@ def _view(op: OperatorHandle, base: FunctionalTensor, rest: tuple[Any, ...], lev
             wrap(view, base.storage, (*base.views, ViewMeta(op, rest, nr)), level) for nr, view in enumerate(views)
         )
     return wrap(views, base.storage, (*base.views, ViewMeta(op, rest)), level)
+
+
+def _view_in_place(op: OperatorHandle, self: FunctionalTensor, rest: tuple[Any, ...]) -> Any:
+    """squeeze_ and its kin: the tensor becomes a view of what it was."""
+    functional = functional_form(op)
+    if functional is None:
+        raise RuntimeError(f"functionalize: {op.name} has no functional form")
+    self.value = functional.call(self.current(), *rest)
+    self.views = (*self.views, ViewMeta(functional, rest))
+    self._shape, self._stride = self.value._shape, self.value._stride
+    return self
 
 
 def _write(op: OperatorHandle, arguments: tuple[Any, ...]) -> Any:
@@ -225,25 +240,12 @@ def _functional_result(op: OperatorHandle, values: tuple[Any, ...]) -> tuple[Any
     schema = op.schema
     functional = functional_form(op)
     if functional is None:
-        if not schema.is_inplace or "inplace_view" in op.tags:
+        if not schema.is_inplace:
             raise RuntimeError(f"functionalize: {op.name} has no functional form")
         return (op.call(at.clone(values[0], None), *values[1:]),)
     kept = values[: len(values) - len(schema.out_arguments)]
     result = functional.call(*kept)
     return tuple(result) if isinstance(result, tuple | list) else (result,)
-
-
-@functools.cache
-def functional_form(op: OperatorHandle) -> OperatorHandle | None:
-    """The operator that computes what `op` writes and writes nothing: add.Tensor for add_.Tensor and add.out."""
-    schema = op.schema
-    if schema.is_inplace:
-        return dispatcher.find_schema(schema.name[:-1], schema.overload)
-    kept = [argument.name for argument in schema.arguments if not argument.is_out]
-    for other in dispatcher.overloads[schema.name]:
-        if not other.schema.is_mutable and [argument.name for argument in other.schema.arguments] == kept:
-            return other
-    return None
 
 
 def _fitting(op: OperatorHandle, target: FunctionalTensor, result: Any) -> Any:

@@ -25,7 +25,7 @@ def vmap(
     """A function that maps `func` over a dimension of its arguments.
 
     in_dims: which dimension of the inputs, None for one that all examples share: an int for all, or a structure like the
-    arguments'. out_dims: where the batch goes in the outputs. Keyword arguments are mapped over dimension 0. randomness:
+    arguments'. out_dims: where the batch goes in the outputs. Keyword arguments are shared by all examples. randomness:
     "error", "same" or "different": what random operators in func do.
     ValueError for dims that do not fit the inputs or outputs, or sizes that differ along them.
     """
@@ -37,12 +37,10 @@ def vmap(
         where = f"vmap({getattr(func, '__name__', func)}, in_dims={in_dims}, ...)(<inputs>)"
         leaves = pytree.leaves(args)
         dims = _in_dims(in_dims, args, leaves, where)
-        keywords = pytree.leaves(kwargs)
-        keyword_dims = [0 if isinstance(leaf, TensorImpl) else None for leaf in keywords]
-        size = _batch_size([*leaves, *keywords], [*dims, *keyword_dims], where)
+        size = _batch_size(leaves, dims, where)
         with layer(BATCHED | VMAP_MODE, VMAP_MODE, size, randomness) as top:
             inputs = _batched(args, leaves, dims, top.level)
-            outputs = func(*inputs, **_batched(kwargs, keywords, keyword_dims, top.level))
+            outputs = func(*inputs, **kwargs)
         return _unbatched(outputs, out_dims, size, top.level, getattr(func, "__name__", str(func)))
 
     return wrapped

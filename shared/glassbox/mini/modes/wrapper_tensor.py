@@ -16,9 +16,9 @@ class WrapperTensor(Tensor):
     __slots__ = ()
 
     @classmethod
-    def over(cls, value: TensorImpl, shape: tuple[int, ...], stride: tuple[int, ...], key: int) -> Any:
-        """A wrapper with this layout, and with the keys of an ordinary tensor of the value's device and `key`."""
-        model = value.alias(shape, stride, value._offset)
+    def over(cls, value: TensorImpl, key: int) -> Any:
+        """A wrapper with the value's layout, the keys of an ordinary tensor of its device, and `key`."""
+        model = value.alias(value._shape, value._stride, value._offset)
         self = cls.__new__(cls)
         for slot in TensorImpl.__slots__:
             if slot != "__weakref__":

@@ -33,7 +33,7 @@ def getitem(self: Any, key: Any, make_tensor: MakeTensor) -> Any:
 
 def setitem(self: Any, key: Any, value: Any, make_tensor: MakeTensor) -> None:
     """`self[key] = value`, value being a tensor."""
-    view, picks = apply_key(self, key, make_tensor)
+    view, picks = apply_key(self, key, make_tensor, written=True)
     if not picks:
         assign(view, value)
         return
@@ -63,8 +63,13 @@ def assign(target: Any, value: Any) -> None:
         at.copy_(target, at.expand(source, target._shape, False), False)
 
 
-def apply_key(self: Any, key: Any, make_tensor: MakeTensor) -> tuple[Any, tuple[Any, ...]]:
-    """The view that the key's ints, slices, None and Ellipsis name, and the picking indices per dimension of it."""
+def apply_key(
+    self: Any, key: Any, make_tensor: MakeTensor, written: bool = False
+) -> tuple[Any, tuple[Any, ...]]:
+    """The view that the key's ints, slices, None and Ellipsis name, and the picking indices per dimension of it.
+
+    written: it is to be written to, so that a slice of everything need not be a view.
+    """
     items = list(key) if isinstance(key, tuple) else [key]
     items = [_as_index(item, make_tensor) for item in items]
     if isinstance(key, slice):
@@ -85,7 +90,7 @@ def apply_key(self: Any, key: Any, make_tensor: MakeTensor) -> tuple[Any, tuple[
             dim += left_out
         elif isinstance(item, slice):
             start, stop, step = bounds(item)
-            if len(items) == 1 or not _is_whole(start, stop, step, view._shape[dim]):
+            if len(items) == 1 and not written or not _is_whole(start, stop, step, view._shape[dim]):
                 view = at.slice_Tensor(view, dim, start or 0, END if stop is None else stop, 1 if step is None else step)
             dim += 1
         elif isinstance(item, bool):
@@ -114,7 +119,7 @@ def _dims_taken(item: Any) -> int:
 
 
 def _is_whole(start: int | None, stop: int | None, step: int | None, size: int) -> bool:
-    return start in (None, 0) and (stop is None or stop == size) and step in (None, 1)
+    return start in (None, 0) and (stop is None or stop >= size) and step in (None, 1)
 
 
 def _as_index(item: Any, make_tensor: MakeTensor) -> Any:

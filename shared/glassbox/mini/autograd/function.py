@@ -141,7 +141,7 @@ class BackwardCFunction(FunctionCtx, Node):
                     f"corresponding forward input was not a Variable"
                 )
             if not hasattr(result, "_key_set"):
-                raise TypeError(f"function {name}: expected Variable or None (got {type(result).__name__})")
+                raise RuntimeError(f"function {name}: expected Variable or None (got {type(result).__name__})")
         return tuple(result for result, tensor in zip(results, self._is_tensor, strict=True) if tensor)
 
 

@@ -43,6 +43,12 @@ _functions = bindings.initialize()
 ops = Ops(dispatcher)
 globals().update({name: function for name, function in _functions.items() if name not in globals()})
 
+
+def nonzero(input: Any, *, out: Any = None, as_tuple: Any = False) -> Any:  # noqa: A002
+    """Indices of the elements that are not 0: (number of them, dimensions), or per dimension one tensor of them."""
+    return input.nonzero(as_tuple=True) if as_tuple else _functions["nonzero"](input, out=out)
+
+
 _LATER = ("models", "nn", "optim")
 
 

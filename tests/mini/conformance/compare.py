@@ -78,6 +78,21 @@ def value_problem(expected: Any, actual: Any, rule: str, scale: float = 0.0, com
     return f"{int(wrong.sum())} of {wrong.size} elements: {found_number!r} instead of {wanted_number!r} at {place}"
 
 
+def same_elements(expected: Any, actual: Any, source: Any) -> bool:
+    """Whether two tensors of indices, along some dimension, name equal elements of `source`."""
+    array = elements(source)
+    wanted, found = elements(expected), elements(actual)
+    for axis in range(array.ndim):
+        if wanted.shape[:axis] + wanted.shape[axis + 1 :] != array.shape[:axis] + array.shape[axis + 1 :]:
+            continue
+        if not ((found >= 0) & (found < array.shape[axis])).all():
+            return False
+        picked = (np.take_along_axis(array, places, axis) for places in (wanted, found))
+        if np.array_equal(*picked):
+            return True
+    return False
+
+
 def _coarser(dtype: str, computed: str) -> str:
     return max(dtype, computed, key=lambda name: EPSILON.get(name, 0.0))
 

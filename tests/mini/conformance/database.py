@@ -45,6 +45,8 @@ SPECIAL: dict[str, Function] = {
     "T": lambda x: x.T,
     "mT": lambda x: x.mT,
     "where": lambda self, condition, other, **kwargs: mini.where(condition, self, other, **kwargs),
+    # The entry itself calls randn_like.
+    "rand_like": lambda *args, **kwargs: mini.randn_like(*args, **kwargs),
     "zero_": lambda x: mini.zero_(x.clone()),
     "resize_": lambda x, shape: x.clone().resize_(shape),
     "nn.functional.embedding": lambda weight, idx, **kwargs: functional.embedding(idx, weight, **kwargs),
@@ -76,7 +78,7 @@ EXACT = frozenset(
         "topk transpose tril triu trunc unbind unsqueeze view view_as where zero_ zeros zeros_like amax amin "
         "__getitem__ __radd__ __rmul__ __rsub__ nn.functional.relu nn.functional.max_pool2d nn.functional.embedding "
         "bfloat16 all any isfinite isinf isnan logical_and logical_not logical_or logical_xor "
-        "sqrt reciprocal square nn.functional.dropout"
+        "reciprocal square nn.functional.dropout"
     ).split()
 )
 # Functions of few elements that are made of several roundings, some of which cancel.

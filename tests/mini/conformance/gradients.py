@@ -9,7 +9,7 @@ from glassbox.mini.autograd.python_engine import grad as mini_grad
 from glassbox.mini.c10.tensor_impl import TensorImpl
 
 from . import database
-from .compare import flatten, is_tensor, layout_problem, value_problem
+from .compare import flatten, is_tensor, largest, layout_problem, value_problem
 from .database import Entry
 from .ledger import Ledger
 from .translate import Unsupported, for_mini, for_torch, leaves
@@ -56,12 +56,13 @@ def _check_sample(entry: Entry, call: Any, where: str, ledger: Ledger) -> None:
         problem = "" if alike else f"{_told(ours)} instead of {_told(theirs)}"
         ledger.note("gradgrad" if isinstance(ours, SecondFailed) else "grad", problem, where)
         return
+    scale = max(1.0, largest(their_inputs))
     for kind, wanted, found in zip(("grad", "gradgrad"), theirs, ours, strict=True):
         if len(wanted) != len(found):
             ledger.note(kind, f"{len(found)} gradients instead of {len(wanted)}", where)
             continue
         for place, (t, m) in enumerate(zip(wanted, found, strict=True)):
-            ledger.note(kind, _problem(t, m), f"input {place}, {where}")
+            ledger.note(kind, _problem(t, m, scale), f"input {place}, {where}")
 
 
 class SecondFailed(Exception):  # noqa: N818
@@ -75,12 +76,12 @@ def _told(outcome: Any) -> str:
     return f"{type(cause).__name__}({str(cause)[:200]})"
 
 
-def _problem(expected: Any, actual: Any) -> str:
+def _problem(expected: Any, actual: Any, scale: float) -> str:
     if expected is None or actual is None:
         return "" if expected is actual else f"{'None' if actual is None else 'a gradient'} instead of the other"
     # Strides of gradients are not compared: sums in another order leave them otherwise.
     problem = layout_problem(expected.detach(), actual.detach(), strides=False)
-    return problem or value_problem(expected, actual, "sum", 1.0)
+    return problem or value_problem(expected, actual, "sum", scale)
 
 
 class torch_side:  # noqa: N801 - a namespace

@@ -8,14 +8,19 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from ..c10 import promotion
+from ..c10 import layout, promotion
 from .core.dispatcher import dispatcher
 from .core.function_schema import Argument, FunctionSchema, Type
-from .native.resize import resize_output, scalar_type
+from .memory_overlap import assert_no_internal_overlap
+from .native.resize import resize_output, scalar_type, set_sizes_contiguous
 from .tensor_factories import below_autograd
 
 # What may be cast to the dtype of the tensor that was given, as PyTorch's own kernels for these do.
-CASTS = frozenset(("mean", "std", "var", "softmax", "log_softmax", "stack", "square", "full", "outer", "linspace", "eye"))
+CASTS = frozenset(("mean", "std", "var", "stack", "square", "full", "outer", "linspace", "eye", "max", "min"))
+# Factories that keep an out tensor of another shape if it has the right number of elements.
+BY_COUNT = frozenset(("arange", "linspace"))
+# Factories that draw into the out tensor itself, whose layout decides which number goes where.
+RANDOM = frozenset(("rand", "randn"))
 
 
 def out_schema(functional: FunctionSchema, key: str) -> FunctionSchema:
@@ -49,9 +54,14 @@ def out_kernel(functional: FunctionSchema) -> Callable[..., Any]:
         given, outs = arguments[:-count], arguments[-count:]
         if dtype_at is not None:
             given = _with_dtype(given, dtype_at, outs[0], factory)
+        if functional.base in RANDOM:
+            return _draw(functional.base, given, outs[0])
         results = dispatcher.find_schema_or_throw(f"aten::{functional.key}").call(*given)
         for out, result in zip(outs, results if count > 1 else (results,), strict=True):
-            _write(out, result, casts)
+            if factory:
+                _resize_quietly(out, result._shape, functional.base in BY_COUNT)
+                result = result.view(out._shape)
+            write(out, result, casts)
         return outs if count > 1 else outs[0]
 
     return kernel
@@ -65,7 +75,22 @@ def _with_dtype(given: tuple[Any, ...], place: int, out: Any, factory: bool) -> 
     return (*given[:place], dtype, *given[place + 1 :])
 
 
-def _write(out: Any, result: Any, casts: bool) -> None:
+def _resize_quietly(out: Any, shape: tuple[int, ...], by_count: bool) -> None:
+    same = layout.numel(out._shape) == layout.numel(shape) if by_count else out._shape == shape
+    if not same:
+        set_sizes_contiguous(out, shape)
+
+
+def _draw(base: str, given: tuple[Any, ...], out: Any) -> Any:
+    from . import ops as at
+
+    size = next(value for value in given if isinstance(value, tuple))
+    _resize_quietly(out, size, False)
+    return at.normal_(out, 0.0, 1.0, None) if base == "randn" else at.uniform_(out, 0.0, 1.0, None)
+
+
+def write(out: Any, result: Any, casts: bool = False) -> Any:
+    """Resize `out` to the result and copy; RuntimeError where the dtypes do not go together. Returns `out`."""
     from . import ops as at
 
     if out._dtype is not result._dtype and not (casts and promotion.can_cast(result._dtype, out._dtype)):
@@ -75,5 +100,6 @@ def _write(out: Any, result: Any, casts: bool) -> None:
                 f"{scalar_type(out._dtype)}"
             )
         raise RuntimeError(f"Expected out tensor to have dtype {result._dtype.name}, but got {out._dtype.name} instead")
+    assert_no_internal_overlap(out)
     resize_output(out, result._shape)
-    at.copy_(out, result, False)
+    return at.copy_(out, result, False)

@@ -9,6 +9,7 @@ from typing import Any
 from ..c10 import dtype as dtypes
 from ..c10 import geometry, layout
 from . import loop_layout
+from . import composite_outs
 from . import ops as at
 
 Ints = tuple[int, ...]
@@ -176,10 +177,10 @@ def type_as(ks: int, self: Any, other: Any) -> Any:
 def sum_to_size(ks: int, self: Any, size: Ints) -> Any:
     """What broadcasting repeated added up again: the inverse of expand."""
     shape = self._shape
-    if shape == size:
-        return self
     if not size:
         return at.sum(self, None)
+    if shape == size:
+        return self
     dims = geometry.expanded_dims(size, shape)
     if dims is None:
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
@@ -210,6 +211,20 @@ def matmul(ks: int, self: Any, other: Any) -> Any:
     if right >= 3 and left <= 2 and _should_fold(other, self):
         return _folded_right(self, other)
     return _batched(self, other)
+
+
+def matmul_out(ks: int, self: Any, other: Any, out: Any) -> Any:
+    if len(self._shape) == 1 and len(other._shape) == 2:
+        # PyTorch's own way, so that `out` is resized to a row first.
+        return at.squeeze__dim(at.mm_out(at.unsqueeze(self, 0), other, out), 0)
+    return composite_outs.write(out, matmul(ks, self, other))
+
+
+def linear_out(ks: int, input: Any, weight: Any, bias: Any, out: Any) -> Any:  # noqa: A002
+    if bias is not None and len(input._shape) == 2:
+        return at.addmm_out(bias, input, at.t(weight), 1, 1, out)
+    product = at.matmul_out(input, at.t(weight), out)
+    return product if bias is None else at.add__Tensor(product, bias, 1)
 
 
 def _should_fold(big: Any, small: Any) -> bool:
@@ -273,7 +288,8 @@ def linear(ks: int, input: Any, weight: Any, bias: Any) -> Any:  # noqa: A002
     if bias is not None:
         if len(input._shape) == 2:
             return at.addmm(bias, input, at.t(weight), 1, 1)
-        if len(input._shape) != 2 and input._shape and geometry.is_contiguous(input._shape, input._stride):
+        flat_bias = len(bias._shape) == 1 and geometry.is_contiguous(bias._shape, bias._stride)
+        if flat_bias and input._shape and geometry.is_contiguous(input._shape, input._stride):
             lead = input._shape[:-1]
             flat = at.view(input, (layout.numel(lead), input._shape[-1]))
             return at.view(at.addmm(bias, flat, at.t(weight), 1, 1), (*lead, weight._shape[0]))
@@ -358,15 +374,16 @@ def _nll_of_any_shape(logs: Any, target: Any, weight: Any, reduction: int, ignor
         )
     if len(shape) <= 2:
         return at.nll_loss(logs, target, weight, reduction, ignore_index)
-    classes = logs._shape[1]
-    order = (0, *range(2, len(logs._shape)), 1)
-    flat = at.reshape(at.permute(logs, order), (-1, classes))
-    if target._shape != (logs._shape[0], *logs._shape[2:]):
-        raise RuntimeError(
-            f"Expected target size {[logs._shape[0], *logs._shape[2:]]}, got {list(target._shape)}"
-        )
-    found = at.nll_loss(flat, at.reshape(target, (-1,)), weight, reduction, ignore_index)
-    return at.reshape(found, target._shape) if reduction == NONE else found
+    if len(shape) == 4:
+        return at.nll_loss2d_forward(logs, target, weight, reduction, ignore_index)[0]
+    if given != (shape[0], *shape[2:]):
+        raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(given)}")
+    # As a picture of one row, whatever the dimensions are.
+    spots = layout.numel(shape[2:])
+    picture = at.reshape(logs, (shape[0], shape[1], 1, spots))
+    rows = at.reshape(target, (shape[0], 1, spots))
+    found = at.nll_loss2d_forward(picture, rows, weight, reduction, ignore_index)[0]
+    return at.view(found, given) if reduction == NONE else found
 
 
 def _soft_cross_entropy(

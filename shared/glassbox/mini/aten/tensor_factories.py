@@ -206,13 +206,15 @@ def select_backend(op: Any) -> Callable[..., Any]:
     """
     place = next(nr for nr, argument in enumerate(op.schema.arguments) if argument.type.base == "Device")
     kernels = op.kernels
-    if any(argument.type.is_tensor for argument in op.schema.arguments):
+    tensors = [nr for nr, argument in enumerate(op.schema.arguments) if argument.type.is_tensor]
+    if tensors:
+        first = tensors[0]
 
-        def of_tensor(key_set: int, self: Any, *arguments: Any) -> Any:
-            device = arguments[place - 1]
-            keys = self._key_set | (0 if device is None else device.backend_keys)
+        def of_tensor(key_set: int, *arguments: Any) -> Any:
+            device = arguments[place]
+            keys = arguments[first]._key_set | (0 if device is None else device.backend_keys)
             keys &= BELOW_BACKEND_SELECT
-            return kernels[keys](keys, self, *arguments)
+            return kernels[keys](keys, *arguments)
 
         return of_tensor
 

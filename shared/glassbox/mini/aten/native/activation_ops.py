@@ -36,6 +36,8 @@ def _softplus_backward(grad: np.ndarray, x: np.ndarray, beta: Any, threshold: An
 
 
 def _gelu(x: np.ndarray, approximate: str) -> np.ndarray:
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
     if approximate == "tanh":
         return 0.5 * x * (1 + np.tanh(_GELU_SCALE * (x + _GELU_CUBIC * x * x * x)))
     return 0.5 * x * (1 + erf(np.multiply(x, math.sqrt(0.5))))

@@ -1,17 +1,20 @@
 """Arithmetic of two operands: add to pow, bitwise ops (PyTorch: ATen/native/BinaryOps.cpp, Pow.cpp)."""
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ...c10 import geometry
 from ...c10.dtype import bool_
+from ...c10.dtype import bfloat16
 from ...c10.tensor_impl import TensorImpl
 from .. import tensor_iterator
 from ..tensor_iterator import BINARY_FLOAT_OP, SCALAR_OP
 from .loops import wrapped_number
 from .pointwise import NUMBERS, WHOLE, Pointwise, binary, with_number
 from .structured import Structured
+from .unary_ops import trunc
 
 
 def _check_alpha(self: TensorImpl, other: TensorImpl, alpha: Any) -> None:
@@ -103,12 +106,32 @@ def _fmod(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 floor_divide = binary("floor_divide", _floor_divide, dtypes=NUMBERS, label="div_floor_cpu", wide_numbers=True)
-trunc_divide = binary("trunc_divide", _trunc_divide, dtypes=NUMBERS, label="div_trunc_cpu", wide_numbers=True)
+_trunc_divide_once = binary("trunc_divide", _trunc_divide, dtypes=NUMBERS, label="div_trunc_cpu", wide_numbers=True)
 remainder = binary("remainder", _remainder, dtypes=NUMBERS)
 fmod = binary("fmod", _fmod, dtypes=NUMBERS)
 remainder_scalar = with_number("remainder_scalar", remainder)
 fmod_scalar = with_number("fmod_scalar", fmod)
 
+def _rounds_twice(self: TensorImpl, other: TensorImpl) -> bool:
+    # PyTorch rounds the quotient of two bfloat16 tensors before it cuts it, unlike that by a number.
+    return self._dtype is bfloat16 and other._dtype is bfloat16 and math.prod(other._shape) != 1
+
+
+def _trunc_functional(ks: int, self: TensorImpl, other: TensorImpl) -> Any:
+    if not _rounds_twice(self, other):
+        return _trunc_divide_once.functional(ks, self, other)
+    return trunc.inplace(ks, div.functional(ks, self, other))
+
+
+def _trunc_out(ks: int, self: TensorImpl, other: TensorImpl, out: TensorImpl) -> Any:
+    if not _rounds_twice(self, other):
+        return _trunc_divide_once.out(ks, self, other, out)
+    return trunc.inplace(ks, div.out(ks, self, other, out))
+
+
+trunc_divide = Pointwise(
+    "trunc_divide", _trunc_functional, lambda ks, self, other: _trunc_out(ks, self, other, self), _trunc_out
+)
 _DIVISIONS = {None: div, "floor": floor_divide, "trunc": trunc_divide}
 
 

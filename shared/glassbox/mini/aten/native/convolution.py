@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...c10.dtype import bool_
+from ...c10.dtype import bool_, int64
 from ...c10.tensor_impl import TensorImpl
 from .resize import channels_last_strides, is_channels_last, not_implemented, scalar_type, with_strides
 
@@ -163,13 +163,18 @@ def _check(
         )
 
 
-def _check_dtypes(input: TensorImpl, weight: TensorImpl) -> None:
+def _check_dtypes(
+    input: TensorImpl, weight: TensorImpl, bias: TensorImpl | None, dilation: Ints
+) -> None:
     if input._dtype is bool_:
         raise not_implemented("slow_conv2d_cpu", bool_)
-    if input._dtype is not weight._dtype:
-        raise RuntimeError(
-            f"expected scalar type {scalar_type(input._dtype)} but found {scalar_type(weight._dtype)}"
-        )
+    for name, each in (("weight", weight), ("bias", bias)):
+        if each is not None and input._dtype is not each._dtype:
+            raise RuntimeError(
+                f"Input type ({scalar_type(input._dtype)}) and {name} type ({scalar_type(each._dtype)}) should be the same"
+            )
+    if any(d != 1 for d in dilation) and not input._dtype.is_floating_point and input._dtype is not int64:
+        raise not_implemented("slow_conv_dilated<>", input._dtype)
 
 
 def _images(tensor: TensorImpl) -> np.ndarray:
@@ -207,7 +212,7 @@ def convolution(
     """
     _check(input, weight, bias, stride, padding, dilation, transposed, groups)
     plan = _Plan(input, weight, stride, padding, dilation, groups)
-    _check_dtypes(input, weight)
+    _check_dtypes(input, weight, bias, dilation)
     array = _images(input)
     out_channels = weight._shape[0]
     kernel = weight.values().reshape(groups, out_channels // groups, -1)
@@ -237,7 +242,7 @@ def convolution_backward(
     """The gradients of input, weight and bias; None where output_mask says that nobody asks."""
     _check(input, weight, None, stride, padding, dilation, transposed, groups)
     plan = _Plan(input, weight, stride, padding, dilation, groups)
-    _check_dtypes(input, weight)
+    _check_dtypes(input, weight, None, dilation)
     array, grad = _images(input), _images(grad_output)
     count, channels, out_channels = array.shape[0], array.shape[1], weight._shape[0]
     by_group = grad.reshape(count, groups, out_channels // groups, -1)

@@ -38,6 +38,10 @@ def embedding_renorm_(
 ) -> TensorImpl:
     """Rows of a table that are looked up and longer than max_norm, by the norm_type norm, scaled down to it."""
     assert_no_internal_overlap(self)
+    if not self._dtype.is_floating_point:
+        raise RuntimeError(
+            f"norm(): input dtype should be either floating point or complex. Got {scalar_type(self._dtype)} instead."
+        )
     rows = np.unique(_indices(indices))
     values = self.values()
     for row in rows:

@@ -92,16 +92,11 @@ def _cat(ks: int, tensors: tuple[TensorImpl, ...], dim: int) -> Any:
 def _cat_out(ks: int, tensors: tuple[TensorImpl, ...], dim: int, out: TensorImpl) -> TensorImpl:
     refuse_overlap(out, tensors)
     result = _cat(ks, tensors, dim)
-    if result._dtype.is_floating_point and not out._dtype.is_floating_point:
+    if not promotion.can_cast(result._dtype, out._dtype):
         raise TypeError(
             f"cat(): input types can't be cast to the desired output type {scalar_type(out._dtype)}"
         )
-    strides = None if out._shape == result._shape else result._stride
-    _write_out(out, result, True)
-    if strides is not None and out._stride != strides:
-        # A resized tensor gets the layout that a fresh one would have.
-        out._stride, out._array = strides, None
-        _write_out(out, result, True)
+    _write_out(out, result, True, keeps_layout=True)
     return out
 
 

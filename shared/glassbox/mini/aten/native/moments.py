@@ -35,8 +35,12 @@ def _variance(
             stacklevel=3,
         )
     with np.errstate(all="ignore"):
-        mean = np.asarray(_add.reduce(array, axes, keepdims=True)) / count
-        squares = np.asarray(_add.reduce(np.square(array - mean), axes, keepdims=keepdim))
+        # From the first element on, so that equal elements have no variance at all.
+        first = array[tuple(slice(1) if axis in axes else slice(None) for axis in range(array.ndim))]
+        apart = array - first if array.size else array
+        offset = np.asarray(_add.reduce(apart, axes, keepdims=True)) / count
+        mean = first + offset if array.size else offset
+        squares = np.asarray(_add.reduce(np.square(apart - offset), axes, keepdims=keepdim))
         return np.asarray(squares / freedom), mean if keepdim else mean.reshape(squares.shape)
 
 

@@ -64,7 +64,7 @@ def _check_batch_norm(input: TensorImpl, parameters: dict[str, MaybeTensor]) -> 
 def _per_channel(tensor: MaybeTensor, ndim: int, default: float) -> np.ndarray:
     if tensor is None:
         return np.full((1,) * ndim, default, np.float32)
-    return tensor.values().reshape(1, -1, *(1,) * (ndim - 2))
+    return tensor.values().reshape((1, -1, *(1,) * (ndim - 2))[-ndim:] if ndim > 1 else (-1,))
 
 
 def native_batch_norm(
@@ -91,7 +91,7 @@ def native_batch_norm(
     values = input.values()
     ndim = values.ndim
     if training:
-        if not values.size:
+        if not values.size and ndim > 1:
             raise RuntimeError(
                 f"input tensor must have at least one element, but got input_sizes = {list(input._shape)}"
             )

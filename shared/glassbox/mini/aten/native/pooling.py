@@ -154,6 +154,8 @@ def _max_pool2d_backward(
     indices: TensorImpl,
 ) -> Any:
     windows = _Windows("max_pool2d", self, kernel_size, stride, padding, dilation, ceil_mode)
+    if not self._dtype.is_floating_point:
+        raise not_implemented("max_pool2d_backward", self._dtype)
     if grad_output._shape != windows.out_shape or indices._shape != windows.out_shape:
         raise RuntimeError(
             f"max_pool2d_backward: grad_output {list(grad_output._shape)} and indices {list(indices._shape)} "

@@ -51,11 +51,13 @@ def forms(
     casts: bool = False,
     dtype_at: int | None = None,
     apart: bool = False,
+    keeps_layout: bool = False,
 ) -> Structured:
     """A structured kernel out of `functional(ks, *args)`, which returns a fresh tensor or a tuple of `outs`.
 
     casts: whether an out tensor of another dtype is taken, where the result can be cast to it.
     dtype_at: which of args is the op's `dtype`; where that is None the dtype of the out tensor holds.
+    keeps_layout: an out tensor that is resized gets the strides that a fresh result has.
     apart: an out tensor must share no memory with the arguments.
     """
 
@@ -65,7 +67,7 @@ def forms(
             refuse_overlap(target, given if apart else ())
         results = functional(ks, *_with_dtype(given, targets[0]))
         for target, result in zip(targets, results if outs > 1 else (results,), strict=True):
-            write_out(target, result, casts)
+            write_out(target, result, casts, keeps_layout)
         return targets if outs > 1 else targets[0]
 
     def into_self(ks: int, self: TensorImpl, *args: Any) -> TensorImpl:
@@ -98,8 +100,11 @@ def refuse_overlap(target: TensorImpl, sources: tuple[Any, ...]) -> None:
                 assert_no_overlap(target, tensor)
 
 
-def write_out(out: TensorImpl, result: TensorImpl, casts: bool) -> None:
-    """Resize `out` to the shape of `result` and copy the elements; RuntimeError for a wrong dtype."""
+def write_out(out: TensorImpl, result: TensorImpl, casts: bool, keeps_layout: bool = False) -> None:
+    """Resize `out` to the shape of `result` and copy the elements; RuntimeError for a wrong dtype.
+
+    keeps_layout: what is resized gets the strides of the result.
+    """
     source, target = result._dtype, out._dtype
     if casts:
         if not _can_cast(source, target):
@@ -113,7 +118,8 @@ def write_out(out: TensorImpl, result: TensorImpl, casts: bool) -> None:
         raise RuntimeError(
             f"Expected out tensor to be on device {result._device}, but got {out._device} instead"
         )
-    resize_output(out, result._shape)
+    if resize_output(out, result._shape) and keeps_layout:
+        out._stride, out._array = result._stride, None
     out.strided_array()[...] = convert(result.strided_array(), source, target)
 
 

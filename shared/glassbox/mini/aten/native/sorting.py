@@ -59,5 +59,5 @@ def _topk(ks: int, self: TensorImpl, k: int, dim: int, largest: bool, sorted: bo
     return with_strides(picked, stride, self), with_strides(order, stride, self, int64)
 
 
-sort_stable = forms("sort", _sort_stable, outs=2)
+sort_stable = forms("sort", _sort_stable, outs=2, keeps_layout=True)
 topk = forms("topk", _topk, outs=2)

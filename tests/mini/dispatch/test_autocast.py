@@ -112,14 +112,21 @@ def test_a_cached_cast_shares_its_gradient() -> None:
     assert grads[0] == grads[1]
 
 
-def test_a_cast_made_without_grad_does_not_hide_the_weights_gradient() -> None:
-    w = square(mini, grad=True)
-    with mini.autocast("cpu"):
-        with mini.no_grad():
-            w @ w
-        y = w @ w
-    y.float().sum().backward()
-    assert w.grad is not None and y.grad_fn is not None
+@pytest.mark.parametrize("first", ["no_grad", "enable_grad", "inference_mode"])
+def test_a_cast_made_without_grad_does_not_hide_the_weights_gradient(first: str) -> None:
+    logs = []
+    for t in (torch, mini):
+        w = square(t, grad=True)
+
+        def program(t: Any, w: Any = w) -> None:
+            with t.autocast("cpu"):
+                with getattr(t, first)():
+                    w @ w
+                (w @ w).float().sum().backward()
+
+        logs.append(log_of(t, program))
+        assert w.grad is not None
+    assert logs[1] == logs[0]
 
 
 def test_blocks_nest_and_end() -> None:

@@ -94,6 +94,10 @@ class WarnNotImplemented(Node):
     __slots__ = ("op_name",)
     n_outputs = -1
 
+    def __init__(self, op_name: str) -> None:
+        self.begin()
+        self.op_name = op_name
+
     def apply(self, *grads: Any) -> tuple[Any, ...]:
         warnings.warn(
             f"{self.op_name}: an autograd kernel was not registered to the Autograd key(s) but we are trying to backprop "
@@ -116,8 +120,7 @@ def _not_implemented_fallback(op: OperatorHandle, key_set: int, arguments: tuple
         edges = tuple(gradient_edge(tensor) for tensor in tensors)
     result = op.redispatch(key_set & AFTER_AUTOGRAD, *arguments)
     if edges is not None:
-        node = WarnNotImplemented()
-        node.op_name = op.name
+        node = WarnNotImplemented(op.name)
         node.next_edges = edges
         for each in result if isinstance(result, tuple | list) else (result,):
             if hasattr(each, "_key_set") and not requires_grad(each):

@@ -16,7 +16,7 @@ from typing import Any
 from ..aten import ops as at
 from ..aten.core.dispatcher import OperatorHandle, dispatcher
 from ..aten.core.kernel_function import KernelFunction, place_of
-from ..c10 import promotion
+from ..c10 import inference_mode, promotion
 from ..c10.device import BACKEND_OF
 from ..c10.dispatch_key import DispatchKey, parse
 from ..c10.dispatch_key_set import bits
@@ -159,14 +159,19 @@ def cached_cast(dtype: DType, value: Any, device_type: str) -> Any:
         and value._requires_grad
         and value._grad_fn is None
         and value._base is None
+        and not inference_mode.is_enabled()
     )
     if not use_cache or cache is None:
         return at.to_dtype(value, dtype, False, False, None)
     held = cache.get(id(value))
-    # What was cast while nothing was recorded would keep the weight's gradient away.
-    if held is not None and held[0]() is value and (held[1]._requires_grad or not grad_enabled.get()):
+    if held is not None and held[0]() is value:
         return held[1]
-    cast = at.to_dtype(value, dtype, False, False, None)
+    # Recorded even under no_grad: later uses of the same cast may want the weight's gradient.
+    token = grad_enabled.set(True)
+    try:
+        cast = at.to_dtype(value, dtype, False, False, None)
+    finally:
+        grad_enabled.reset(token)
     cache[id(value)] = weakref.ref(value), cast
     return cast
 

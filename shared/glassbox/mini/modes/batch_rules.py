@@ -173,6 +173,11 @@ def view(size: int, self: Arg, shape: tuple[int, ...]) -> Any:
     return at.view(self.for_all(size), (size, *full))
 
 
+@_rule("_reshape_alias")
+def _reshape_alias(size: int, self: Arg, shape: tuple[int, ...], stride: tuple[int, ...]) -> Any:
+    return at.reshape(self.for_all(size), (size, *shape))
+
+
 @_rule("_unsafe_view")
 def _unsafe_view(size: int, self: Arg, shape: tuple[int, ...]) -> Any:
     return at._unsafe_view(self.for_all(size), (size, *shape))

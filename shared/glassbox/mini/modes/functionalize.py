@@ -158,6 +158,7 @@ _INVERSES: dict[str, Callable[..., Any]] = {
     "alias": _same,
     "detach": _same,
     "view": lambda base, view, nr, size: at.view(view, base._shape),
+    "_reshape_alias": _reshaped,
     "t": lambda base, view, nr: at.t(view),
     "transpose.int": lambda base, view, nr, dim0, dim1: at.transpose_int(view, dim0, dim1),
     "permute": _permute,

@@ -50,6 +50,7 @@ class Recorder:
         self._calls: list[records.OpCall | None] = []
         self._hops: list[records.Hop] = []
         self._saved: list[tuple[str, records.SavedTensor]] = []
+        self._nodes: weakref.WeakSet[Any] = weakref.WeakSet()
         self._tensors = _Numbers()
         self._storages = _Numbers()
         # The (operator, key) of the hops that are running, the innermost last, and how many of them are calls.
@@ -195,12 +196,12 @@ class Recorder:
         return repr(value) if isinstance(value, str) else str(getattr(value, "name", value))
 
     def _look_at_nodes(self, result: Any, before: list[Any]) -> None:
-        seen: list[Any] = [*before, None]
         for output in _tensors((result,)):
             node = output._grad_fn
-            if any(node is each for each in seen):
+            # A composite's result has the node of the operator that made it, which was looked at then.
+            if node is None or node in self._nodes or any(node is each for each in before):
                 continue
-            seen.append(node)
+            self._nodes.add(node)
             # After a write through a view the node of the op hangs inside the base's.
             base = output._base
             if base is not None and type(base._grad_fn).__name__ == "CopySlices":

@@ -24,9 +24,7 @@ class OpOverload:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call it as Python writes calls; RuntimeError where the arguments do not fit the schema."""
-        op = self._handle
-        result = op.call(*self._bound(args, kwargs))
-        return list(result) if type(result) is tuple and op.schema.returns[0].type.is_list else result
+        return _called(self._handle, self._bound(args, kwargs))
 
     def redispatch(self, keyset: DispatchKeySet, /, *args: Any, **kwargs: Any) -> Any:
         """Go on from a kernel with the keys of `keyset`, without those of the arguments and of the thread."""
@@ -87,6 +85,11 @@ class OpOverload:
         return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
 
 
+def _called(op: "OperatorHandle", arguments: tuple[Any, ...]) -> Any:
+    result = op.call(*arguments)
+    return list(result) if type(result) is tuple and op.schema.returns[0].type.is_list else result
+
+
 class OpOverloadPacket:
     """All overloads of a name: `packet(...)` calls the first one that takes the arguments, `packet.Tensor` is one."""
 
@@ -109,7 +112,7 @@ class OpOverloadPacket:
             except TypeError as problem:
                 problems.append(f"{problem}. Declaration: {op.schema}")
                 continue
-            return op.call(*arguments)
+            return _called(op, arguments)
         raise RuntimeError(
             "Overloaded operator invoked from Python failed to match any schema:\n" + "\n".join(problems)
         )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+
 from glassbox import mini
 from glassbox.mini import nn
 
@@ -153,9 +154,7 @@ def test_a_copied_and_a_pickled_layer_is_the_same_layer(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(nn.__all__) - {"functional", "init", "Module"}))
 def test_a_class_takes_what_pytorchs_takes(name: str) -> None:
-    ours, theirs = (
-        list(inspect.signature(getattr(lib.nn, name)).parameters.values()) for lib in LIBRARIES
-    )
+    ours, theirs = (list(inspect.signature(getattr(lib.nn, name)).parameters.values()) for lib in LIBRARIES)
     known = {each.name: each for each in theirs}
     for each in ours:
         assert each.name in known

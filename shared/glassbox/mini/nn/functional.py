@@ -74,8 +74,8 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
     return at.leaky_relu_(input, negative_slope) if inplace else at.leaky_relu(input, negative_slope)
 
 
-def gelu(input: Any, *, approximate: str = "none") -> Any:
-    return at.gelu(input, approximate)
+def gelu(input: Any, *, approximate: str = "none", out: Any = None) -> Any:
+    return at.gelu(input, approximate) if out is None else at.gelu_out(input, approximate, out)
 
 
 def silu(input: Any, inplace: bool = False) -> Any:
@@ -83,9 +83,7 @@ def silu(input: Any, inplace: bool = False) -> Any:
 
 
 def softplus(input: Any, beta: float = 1, threshold: float = 20, *, out: Any = None) -> Any:
-    return (
-        at.softplus(input, beta, threshold) if out is None else at.softplus_out(input, beta, threshold, out)
-    )
+    return at.softplus(input, beta, threshold) if out is None else at.softplus_out(input, beta, threshold, out)
 
 
 def sigmoid(input: Any) -> Any:
@@ -108,8 +106,7 @@ def _softmax_dim(name: str, input: Any, dim: int | None) -> int:
     if dim is not None:
         return dim
     warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
-        "argument.",
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         UserWarning,
         stacklevel=3,
     )
@@ -134,15 +131,11 @@ def batch_norm(
     ValueError where training would take the statistics of a single number.
     """
     if training and math.prod((input.shape[0], *input.shape[2:])) == 1:
-        raise ValueError(
-            f"Expected more than 1 value per channel when training, got input size {input.shape}"
-        )
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
     return at.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 
-def layer_norm(
-    input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Any:
+def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Over the last dimensions, which are normalized_shape."""
     return at.layer_norm(input, tuple(normalized_shape), weight, bias, eps, True)
 
@@ -183,15 +176,13 @@ def avg_pool2d(
 
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
     """input (N, C, H, W) or (C, H, W); None in output_size: as many as there are."""
-    if isinstance(output_size, int):
+    if isinstance(output_size, int) or len(output_size) != 2:
         return at.adaptive_avg_pool2d(input, _ints(output_size))
     size = tuple(output_size)
     if len(input.shape) <= len(size):
         raise ValueError(f"Input dimension should be at least {len(size) + 1}")
     ends = input.shape[-len(size) :]
-    return at.adaptive_avg_pool2d(
-        input, tuple(there if n is None else n for there, n in zip(ends, size, strict=True))
-    )
+    return at.adaptive_avg_pool2d(input, tuple(there if n is None else n for there, n in zip(ends, size, strict=True)))
 
 
 def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
@@ -221,18 +212,15 @@ def embedding(
     sparse: bool = False,
 ) -> Any:
     """Rows of `weight`; with max_norm those that are longer are first scaled down to it, in `weight` itself."""
-    rows = len(weight)
     if padding_idx is None:
         padding_idx = -1
-    elif not -rows <= padding_idx < rows:
+    elif not -len(weight) <= padding_idx < len(weight):
         raise AssertionError("Padding_idx must be within num_embeddings")
     elif padding_idx < 0:
-        padding_idx += rows
+        padding_idx += len(weight)
     if max_norm is not None:
         with no_grad():
-            at.embedding_renorm_(
-                weight.detach(), at.contiguous(input, "contiguous_format"), max_norm, norm_type
-            )
+            at.embedding_renorm_(weight.detach(), at.contiguous(input, "contiguous_format"), max_norm, norm_type)
     return at.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
@@ -252,9 +240,7 @@ def cross_entropy(
     return at.cross_entropy_loss(input, target, weight, _reduction(reduction), ignore_index, label_smoothing)
 
 
-def nll_loss(
-    input: Any, target: Any, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean"
-) -> Any:
+def nll_loss(input: Any, target: Any, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean") -> Any:
     """input (N, C, ...) log-probabilities; target (N, ...) classes; weight (C)."""
     return at.nll_loss_nd(input, target, weight, _reduction(reduction), ignore_index)
 

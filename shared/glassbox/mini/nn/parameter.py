@@ -1,7 +1,8 @@
 """Parameter and Buffer: tensors that a module counts as its own (PyTorch: torch/nn/parameter.py).
 
-Not subclasses of Tensor: one class for all tensors keeps every attribute look-up in the framework quick. Both are tensors with
-a mark, isinstance asks for the mark, and what is computed from them (detach and clone too) is a plain tensor.
+Not subclasses of Tensor: one class for all tensors keeps every attribute look-up in the framework quick. Both are
+tensors with a mark, isinstance asks for the mark, and what is computed from them (detach and clone too) is a plain
+tensor.
 """
 
 from typing import Any

@@ -12,8 +12,8 @@ from .optimizer import Optimizer, check, number
 class Adam(Optimizer):
     """Running means of the gradient and of its square, without the bias of their first steps.
 
-    decoupled_weight_decay: shrink the parameter itself instead of adding to its gradient, as AdamW does. foreach, fused and
-    capturable, which say how PyTorch is to compute the same, are taken and ignored.
+    decoupled_weight_decay: shrink the parameter itself instead of adding to its gradient, as AdamW does. foreach, fused
+    and capturable, which say how PyTorch is to compute the same, are taken and ignored.
     """
 
     def __init__(
@@ -72,9 +72,7 @@ class Adam(Optimizer):
             state[name] = at.zeros_like(parameter, None, None, None)
         return state
 
-    def _move(
-        self, parameter: Any, grad: Any, state: dict[str, Any], lr: float, group: dict[str, Any]
-    ) -> None:
+    def _move(self, parameter: Any, grad: Any, state: dict[str, Any], lr: float, group: dict[str, Any]) -> None:
         beta1, beta2 = number(group["betas"][0]), number(group["betas"][1])
         mean, square, step = state["exp_avg"], state["exp_avg_sq"], state["step"].item()
         mean.lerp_(grad, 1 - beta1)

@@ -7,7 +7,7 @@ from .adam import Adam
 
 
 class AdamW(Adam):
-    """Each step shrinks the parameter by lr * weight_decay, whatever its gradients were: Loshchilov and Hutter, 2019."""
+    """Each step shrinks the parameter by lr * weight_decay, whatever its gradients (Loshchilov and Hutter, 2019)."""
 
     def __init__(
         self,

@@ -15,8 +15,8 @@ from ..nn.modules.module import forget_grad
 class Optimizer:
     """The base of every optimizer: a subclass writes `update`, which moves the parameters of one group.
 
-    params: tensors, (name, tensor) pairs, or dicts with such "params" and settings of their own. defaults: every setting.
-    param_groups: the dicts as they came to be; state: parameter -> what the optimizer keeps for it.
+    params: tensors, (name, tensor) pairs, or dicts with such "params" and settings of their own. defaults: every
+    setting. param_groups: the dicts as they came to be; state: parameter -> what the optimizer keeps for it.
     """
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
@@ -38,25 +38,24 @@ class Optimizer:
             self.add_param_group(group)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Parameters with settings of their own; what the dict does not say is as in `defaults`, and is written into it.
+        """Parameters with settings of their own; what the dict does not say is as in `defaults`, and written into it.
 
-        TypeError for what holds no tensors in a fixed order, ValueError for a tensor that is no leaf or is in a group already.
+        TypeError for what holds no tensors in a fixed order, ValueError for a tensor that is no leaf or is in a group
+        already.
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         given = param_group["params"]
         if isinstance(given, set):
             raise TypeError(
-                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets will "
-                "change between runs. Please use a list instead."
+                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
+                "will change between runs. Please use a list instead."
             )
         entries = [given] if isinstance(given, TensorImpl) else list(given)
         names = [entry[0] for entry in entries if isinstance(entry, tuple)]
         tensors = [entry[1] if isinstance(entry, tuple) else entry for entry in entries]
         if names and len(names) != len(tensors):
-            raise ValueError(
-                "all optimizer params should be with/without names. Some param names are missing"
-            )
+            raise ValueError("all optimizer params should be with/without names. Some param names are missing")
         for tensor in tensors:
             self._check(tensor)
         if len(set(tensors)) != len(tensors):
@@ -75,9 +74,7 @@ class Optimizer:
 
     def _check(self, tensor: Any) -> None:
         if not isinstance(tensor, TensorImpl):
-            raise TypeError(
-                f"optimizer can only optimize Tensors, but one of the params is {type(tensor).__name__}"
-            )
+            raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(tensor).__name__}")
         if not (self.defaults.get("differentiable") or tensor.is_leaf or tensor.retains_grad):  # type: ignore[attr-defined]
             raise ValueError("can't optimize a non-leaf Tensor")
 
@@ -157,7 +154,10 @@ class Optimizer:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take up a state again, as copies of each parameter's dtype and device; ValueError where groups do not match."""
+        """Take up a state again, as copies of each parameter's dtype and device.
+
+        ValueError where the groups do not match.
+        """
         saved = copy.deepcopy(state_dict["param_groups"])
         if len(saved) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
@@ -167,9 +167,7 @@ class Optimizer:
                     "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
                 )
         numbers = [number for other in saved for number in other["params"]]
-        parameters = dict(
-            zip(numbers, (p for group in self.param_groups for p in group["params"]), strict=True)
-        )
+        parameters = dict(zip(numbers, (p for group in self.param_groups for p in group["params"]), strict=True))
         self.state = defaultdict(dict)
         for number, state in state_dict["state"].items():
             parameter = parameters[number]

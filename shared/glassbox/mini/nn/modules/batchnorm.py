@@ -14,8 +14,8 @@ from .module import Module
 class _BatchNorm(Module):
     """weight, bias, running_mean, running_var: float[num_features]; num_batches_tracked: int64, 0-d.
 
-    In training it takes the statistics of the batch and lets the running ones follow by `momentum` (None: their plain mean);
-    in evaluation it takes the running ones.
+    In training it takes the statistics of the batch and lets the running ones follow by `momentum`, or with None be
+    their plain mean; in evaluation it takes the running ones.
     """
 
     # Since 2 the state has num_batches_tracked.
@@ -45,9 +45,7 @@ class _BatchNorm(Module):
         self.register_buffer("running_mean", numbers() if track_running_stats else None)
         self.register_buffer("running_var", numbers() if track_running_stats else None)
         where = None if device is None else Device(device)
-        self.register_buffer(
-            "num_batches_tracked", at.zeros((), int64, where) if track_running_stats else None
-        )
+        self.register_buffer("num_batches_tracked", at.zeros((), int64, where) if track_running_stats else None)
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:

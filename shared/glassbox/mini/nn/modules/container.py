@@ -1,6 +1,7 @@
 """Containers: modules in a row or by name (PyTorch: torch/nn/modules/container.py)."""
 
 import operator
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Self
@@ -52,18 +53,18 @@ class _Row(Module):
             self.append(module)
         return self
 
-    def pop(self, index: int = -1) -> Any:
-        module = self[index]  # type: ignore[index]
-        del self[index]
+    def pop(self, key: int) -> Any:
+        module = self[key]  # type: ignore[index]
+        del self[key]
         return module
 
 
 class Sequential(_Row):
-    """Each module gets what the one before it returned; a dict gives them names."""
+    """Each module gets what the one before it returned; an OrderedDict gives them names."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
-        if len(args) == 1 and isinstance(args[0], dict):
+        if len(args) == 1 and isinstance(args[0], OrderedDict):
             for name, module in args[0].items():
                 self.add_module(name, module)
         else:
@@ -72,7 +73,7 @@ class Sequential(_Row):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return type(self)(dict(list(self._modules.items())[index]))
+            return type(self)(OrderedDict(list(self._modules.items())[index]))
         return self._modules[self._key(index)]
 
     def insert(self, index: int, module: Module) -> Any:
@@ -84,16 +85,12 @@ class Sequential(_Row):
 
     def __add__(self, other: Any) -> "Sequential":
         if not isinstance(other, Sequential):
-            raise ValueError(
-                f"add operator supports only objects of Sequential class, but {type(other)} is given."
-            )
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         return Sequential(*self, *other)
 
     def __iadd__(self, other: Any) -> Self:
         if not isinstance(other, Sequential):
-            raise ValueError(
-                f"add operator supports only objects of Sequential class, but {type(other)} is given."
-            )
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         return self.extend(other)
 
     def __mul__(self, times: Any) -> "Sequential":
@@ -201,7 +198,8 @@ class ModuleDict(Module):
         """Modules by name, of a dict or of pairs."""
         if not isinstance(modules, Iterable):
             raise TypeError(
-                f"ModuleDict.update should be called with an iterable of key/value pairs, but got {type(modules).__name__}"
+                "ModuleDict.update should be called with an iterable of key/value pairs, but got "
+                + type(modules).__name__
             )
         for key, module in dict(modules).items():
             self[key] = module

@@ -15,8 +15,8 @@ class _ConvNd(Module):
     """weight: float[out_channels, in_channels / groups, *kernel_size], bias: float[out_channels] or None.
 
     padding: ints, or "same" (output as large as the input; stride 1 only) or "valid" (none).
-    ValueError for channels that groups does not divide, and for an unknown padding; NotImplementedError for a padding_mode
-    other than "zeros".
+    ValueError for channels that groups does not divide, and for an unknown padding; NotImplementedError for a
+    padding_mode other than "zeros".
     """
 
     dims: int
@@ -49,9 +49,7 @@ class _ConvNd(Module):
         self._check_padding()
         shape = (out_channels, in_channels // groups, *self.kernel_size)
         self.weight = Parameter(init.empty(shape, dtype, device))
-        self.register_parameter(
-            "bias", Parameter(init.empty((out_channels,), dtype, device)) if bias else None
-        )
+        self.register_parameter("bias", Parameter(init.empty((out_channels,), dtype, device)) if bias else None)
         self.reset_parameters()
 
     def _several(self, value: Any) -> tuple[int, ...]:
@@ -61,9 +59,7 @@ class _ConvNd(Module):
     def _check_padding(self) -> None:
         if isinstance(self.padding, str):
             if self.padding not in ("same", "valid"):
-                raise ValueError(
-                    f"Invalid padding string {self.padding!r}, should be one of {{'same', 'valid'}}"
-                )
+                raise ValueError(f"Invalid padding string {self.padding!r}, should be one of {{'same', 'valid'}}")
             if self.padding == "same" and any(step != 1 for step in self.stride):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         if self.padding_mode not in _PADDING_MODES:
@@ -82,9 +78,7 @@ class _ConvNd(Module):
                 init.uniform_(self.bias, -1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in))
 
     def extra_repr(self) -> str:
-        text = (
-            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        )
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         text += f", padding={self.padding}" if self.padding != (0,) * self.dims else ""
         text += f", dilation={self.dilation}" if self.dilation != (1,) * self.dims else ""
         text += f", groups={self.groups}" if self.groups != 1 else ""

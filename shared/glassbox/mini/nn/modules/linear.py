@@ -18,9 +18,7 @@ class Linear(Module):
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self.weight = Parameter(init.empty((out_features, in_features), dtype, device))
-        self.register_parameter(
-            "bias", Parameter(init.empty((out_features,), dtype, device)) if bias else None
-        )
+        self.register_parameter("bias", Parameter(init.empty((out_features,), dtype, device)) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -34,9 +32,7 @@ class Linear(Module):
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        return (
-            f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
-        )
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
 class Identity(Module):

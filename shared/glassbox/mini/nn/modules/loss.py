@@ -41,9 +41,7 @@ class NLLLoss(Module):
         self.ignore_index, self.reduction = ignore_index, reduction
 
     def forward(self, input: Any, target: Any) -> Any:
-        return F.nll_loss(
-            input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction
-        )
+        return F.nll_loss(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
 class MSELoss(Module):

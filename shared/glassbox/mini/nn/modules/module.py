@@ -1,11 +1,9 @@
 """Module: parameters, buffers and modules in a tree, and a forward (PyTorch: torch/nn/modules/module.py)."""
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from ...autograd.hooks import RemovableHandle
 from ...c10 import dtype as dtypes
 from ...c10.device import device as Device  # noqa: N812
 from ...c10.dtype import dtype as DType  # noqa: N812
@@ -13,12 +11,11 @@ from ...c10.grad_mode import grad_enabled
 from ...c10.tensor_impl import TensorImpl
 from ..parameter import Buffer, Parameter, is_persistent
 from . import state_dict as states
+from .forward_hooks import ForwardHooks
 from .tree import Tree
 
-_Hooks = OrderedDict[int, Callable[..., Any]]
 
-
-class Module(Tree):
+class Module(Tree, ForwardHooks):
     """The base of every layer: assign parameters and modules to attributes in __init__, and write a forward.
 
     _version: of the form in which the class writes its state into a state_dict.
@@ -26,8 +23,6 @@ class Module(Tree):
 
     training: bool
     _version = 1
-    _forward_hooks: _Hooks
-    _forward_pre_hooks: _Hooks
     _non_persistent_buffers_set: set[str]
 
     def __init__(self) -> None:
@@ -45,9 +40,8 @@ class Module(Tree):
         )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(
-            f'Module [{type(self).__name__}] is missing the required "forward" function'
-        )
+        """What a subclass computes."""
+        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not self._forward_hooks and not self._forward_pre_hooks:
@@ -64,9 +58,7 @@ class Module(Tree):
             self.register_parameter(name, value)
         elif name in own.get("_parameters", ()):
             if value is not None:
-                raise TypeError(
-                    f"cannot assign '{_kind(value)}' as parameter '{name}' (nn.Parameter or None expected)"
-                )
+                raise TypeError(f"cannot assign '{_kind(value)}' as parameter '{name}' (nn.Parameter or None expected)")
             self.register_parameter(name, None)
         elif isinstance(value, Module):
             self._ready("module")
@@ -74,19 +66,14 @@ class Module(Tree):
             self._modules[name] = value
         elif name in own.get("_modules", ()):
             if value is not None:
-                raise TypeError(
-                    f"cannot assign '{_kind(value)}' as child module '{name}' (nn.Module or None expected)"
-                )
+                raise TypeError(f"cannot assign '{_kind(value)}' as child module '{name}' (nn.Module or None expected)")
             self._modules[name] = None
         elif isinstance(value, Buffer):
             self._ready("buffers")
-            self._forget(name, "_buffers")
             self.register_buffer(name, value, is_persistent(value))
         elif name in own.get("_buffers", ()):
             if value is not None and not isinstance(value, TensorImpl):
-                raise TypeError(
-                    f"cannot assign '{_kind(value)}' as buffer '{name}' (a Tensor or None expected)"
-                )
+                raise TypeError(f"cannot assign '{_kind(value)}' as buffer '{name}' (a Tensor or None expected)")
             self._buffers[name] = value
         else:
             object.__setattr__(self, name, value)
@@ -125,15 +112,17 @@ class Module(Tree):
     def register_parameter(self, name: str, param: Any) -> None:
         """A parameter by name; None keeps the name for one.
 
-        KeyError for a name that cannot be or is taken, TypeError for what is no Parameter, ValueError for one with a history.
+        KeyError for a name that cannot be or is taken, TypeError for what is no Parameter, ValueError for one with a
+        history.
         """
         self._ready("parameter")
         self._check_name(name, "parameter", self._parameters)
-        if param is not None and not isinstance(param, Parameter):
+        is_parameter = isinstance(param, Parameter)
+        if param is not None and not is_parameter:
             raise TypeError(
                 f"cannot assign '{_kind(param)}' object to parameter '{name}' (nn.Parameter or None required)"
             )
-        if param is not None and param.grad_fn is not None:
+        if param is not None and param._grad_fn is not None:
             raise ValueError(
                 f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
                 f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
@@ -145,9 +134,7 @@ class Module(Tree):
         self._ready("buffer")
         self._check_name(name, "buffer", self._buffers)
         if tensor is not None and not isinstance(tensor, TensorImpl):
-            raise TypeError(
-                f"cannot assign '{_kind(tensor)}' object to buffer '{name}' (Tensor or None required)"
-            )
+            raise TypeError(f"cannot assign '{_kind(tensor)}' object to buffer '{name}' (Tensor or None required)")
         self._buffers[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -263,104 +250,17 @@ class Module(Tree):
     def sim(self) -> Self:
         return self.to("sim")
 
-    # Hooks
-
-    def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> RemovableHandle:
-        """hook(module, args) runs before forward and may return other args.
-
-        with_kwargs: hook(module, args, kwargs), which returns None or (args, kwargs).
-        """
-        handle = RemovableHandle(self._forward_pre_hooks, hook)
-        if with_kwargs:
-            self._forward_pre_hooks_with_kwargs.add(handle.id)
-        if prepend:
-            self._forward_pre_hooks.move_to_end(handle.id, last=False)
-        return handle
-
-    def register_forward_hook(
-        self,
-        hook: Callable[..., Any],
-        *,
-        prepend: bool = False,
-        with_kwargs: bool = False,
-        always_call: bool = False,
-    ) -> RemovableHandle:
-        """hook(module, args, output) runs after forward and may return another output.
-
-        with_kwargs: hook(module, args, kwargs, output). always_call: also where forward raises, with None for the output.
-        """
-        handle = RemovableHandle(self._forward_hooks, hook)
-        if with_kwargs:
-            self._forward_hooks_with_kwargs.add(handle.id)
-        if always_call:
-            self._forward_hooks_always_called.add(handle.id)
-        if prepend:
-            self._forward_hooks.move_to_end(handle.id, last=False)
-        return handle
-
-    def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        called: set[int] = set()
-        output: Any = None
-        try:
-            for number, hook in list(self._forward_pre_hooks.items()):
-                if number in self._forward_pre_hooks_with_kwargs:
-                    changed = hook(self, args, kwargs)
-                    if changed is not None:
-                        if not isinstance(changed, tuple) or len(changed) != 2:
-                            raise RuntimeError(
-                                f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}."
-                            )
-                        args, kwargs = changed
-                else:
-                    changed = hook(self, args)
-                    if changed is not None:
-                        args = changed if isinstance(changed, tuple) else (changed,)
-            output = self.forward(*args, **kwargs)
-            for number, hook in list(self._forward_hooks.items()):
-                called.add(number)
-                changed = self._forward_hook_call(number, hook, args, kwargs, output)
-                output = output if changed is None else changed
-        except Exception:
-            self._call_the_rest(called, args, kwargs, output)
-            raise
-        return output
-
-    def _forward_hook_call(
-        self, number: int, hook: Callable[..., Any], args: Any, kwargs: Any, output: Any
-    ) -> Any:
-        if number in self._forward_hooks_with_kwargs:
-            return hook(self, args, kwargs, output)
-        return hook(self, args, output)
-
-    def _call_the_rest(self, called: set[int], args: Any, kwargs: Any, output: Any) -> None:
-        """After an exception: the hooks that are called whatever happens, and have not been."""
-        for number, hook in list(self._forward_hooks.items()):
-            if number not in self._forward_hooks_always_called or number in called:
-                continue
-            try:
-                changed = self._forward_hook_call(number, hook, args, kwargs, output)
-                output = output if changed is None else changed
-            except Exception as problem:
-                warnings.warn(
-                    "module forward hook with ``always_call=True`` raised an exception that was silenced as another "
-                    f"error was raised in forward: {problem}",
-                    stacklevel=2,
-                )
-
     # State
 
     def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
-        """Every parameter and persistent buffer by its dotted name: detached, if not told otherwise, over the same elements.
+        """Every parameter and persistent buffer by its dotted name: the same elements, detached if not told otherwise.
 
-        Parameters first, then buffers, then the children's. destination: a dict to write into, prefix: before each name.
+        Parameters first, then buffers, then the children's. destination: a dict to write into; prefix: what stands
+        before each name.
         """
         return states.state_dict(self, destination, prefix, keep_vars)
 
-    def load_state_dict(
-        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
-    ) -> Any:
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Copies values (tensors, arrays, PyTorch's tensors) into the parameters and buffers of the same names.
 
         RuntimeError where a shape differs, or with strict where names are missing or left over; then nothing is copied.

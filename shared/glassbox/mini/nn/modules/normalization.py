@@ -1,4 +1,4 @@
-"""LayerNorm: the last dimensions shifted and scaled by their own statistics (PyTorch: torch/nn/modules/normalization.py)."""
+"""LayerNorm: the last dimensions shifted and scaled by themselves (PyTorch: torch/nn/modules/normalization.py)."""
 
 from typing import Any
 

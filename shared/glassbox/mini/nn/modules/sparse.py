@@ -42,9 +42,7 @@ class Embedding(Module):
             init.zeros_(self.weight.detach()[self.padding_idx])
 
     def forward(self, input: Any) -> Any:
-        return F.embedding(
-            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq
-        )
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
 
     def extra_repr(self) -> str:
         text = f"{self.num_embeddings}, {self.embedding_dim}"

@@ -64,9 +64,7 @@ def _own_state(module: "Module") -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def load_state_dict(
-    module: "Module", given: Mapping[str, Any], strict: bool, assign: bool
-) -> IncompatibleKeys:
+def load_state_dict(module: "Module", given: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
     """Copies values into the parameters and buffers of the same names.
 
     Everything is looked at before anything is written, so that a state_dict that does not fit changes nothing; PyTorch
@@ -96,9 +94,7 @@ def load_state_dict(
         except ValueError as problem:
             problems.append(str(problem))
     if problems:
-        raise RuntimeError(
-            f"Error(s) in loading state_dict for {module._get_name()}:\n\t" + "\n\t".join(problems)
-        )
+        raise RuntimeError(f"Error(s) in loading state_dict for {module._get_name()}:\n\t" + "\n\t".join(problems))
     for name, value in found.items():
         owner, attribute, own = places[name]
         _put(owner, attribute, own, value, assign)
@@ -130,9 +126,11 @@ def _fitting(name: str, value: Any, own: Any) -> Any:
 
 def _put(owner: "Module", attribute: str, own: Any, value: Any, assign: bool) -> None:
     if assign:
-        if isinstance(own, Parameter):
-            value = value if isinstance(value, Parameter) else Parameter(value, own.requires_grad)
-            value.requires_grad_(own.requires_grad)
+        wanted, is_parameter = own._requires_grad, isinstance(own, Parameter)
+        if is_parameter and not isinstance(value, Parameter):
+            value = Parameter(value, wanted)
+        elif is_parameter:
+            value.requires_grad_(wanted)
         setattr(owner, attribute, value)
         return
     token = grad_enabled.set(False)

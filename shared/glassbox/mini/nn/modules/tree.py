@@ -30,7 +30,10 @@ class Tree:
     def named_modules(
         self, memo: set["Module"] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, "Module"]]:
-        """This module and all below it with their dotted names; one that stands in two places comes once if not told otherwise."""
+        """This module and all below it with their dotted names.
+
+        A module that stands in two places comes once if not told otherwise.
+        """
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -61,9 +64,7 @@ class Tree:
     def buffers(self, recurse: bool = True) -> Iterator[Any]:
         return (value for _, value in self.named_buffers(recurse=recurse))
 
-    def _named(
-        self, kind: str, prefix: str, recurse: bool, remove_duplicate: bool
-    ) -> Iterator[tuple[str, Any]]:
+    def _named(self, kind: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
         seen: set[Any] = set()
         modules: Any = [(prefix, self)]
         if recurse:

@@ -125,7 +125,7 @@ def _far(wanted: np.ndarray, found: np.ndarray, dtype: str, rule: str, scale: fl
     else:
         finite = size[np.isfinite(size)]
         largest = max(float(finite.max()) if finite.size else 0.0, scale)
-        near = distance <= RELATIVE[dtype] * size + 32 * EPSILON[dtype] * largest
+        near = distance <= RELATIVE[dtype] * size + 64 * EPSILON[dtype] * largest
     return ~alike & ~(near & np.isfinite(size) & np.isfinite(found))
 
 

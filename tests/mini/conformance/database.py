@@ -58,6 +58,10 @@ INPLACE: dict[str, Function] = {
     "nn.functional.dropout": lambda x, *args, **kwargs: functional.dropout(x, *args, **kwargs, inplace=True),
 }
 
+# Entries of which mini has only another variant under the same name.
+OTHER_VARIANTS = frozenset(
+    f"nn.functional.pad.{mode}" for mode in ("reflect", "replicate", "replicate_negative", "circular")
+)
 # Entries whose results hold what was in memory: only their layout says anything.
 UNSET = frozenset(("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize_"))
 RANDOM = frozenset(
@@ -120,7 +124,7 @@ def not_in_mini() -> tuple[str, ...]:
 
 def _entry(info: OpInfo) -> Entry | None:
     function = _function(info.name)
-    if function is None:
+    if function is None or info.full_name in OTHER_VARIANTS:
         return None
     missing = []
     method = inplace = None

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..c10 import layout, promotion
+from ..c10.dtype import bfloat16
 from .core.dispatcher import dispatcher
 from .core.function_schema import Argument, FunctionSchema, Type
 from .memory_overlap import assert_no_internal_overlap
@@ -16,7 +17,9 @@ from .native.resize import resize_output, scalar_type, set_sizes_contiguous
 from .tensor_factories import below_autograd
 
 # What may be cast to the dtype of the tensor that was given, as PyTorch's own kernels for these do.
-CASTS = frozenset(("mean", "std", "var", "stack", "square", "full", "outer", "linspace", "eye", "max", "min"))
+CASTS = frozenset(("mean", "std", "var", "square", "full", "outer", "linspace", "eye", "max", "min"))
+# What resizes an out tensor to the strides of a fresh result.
+KEEPS_LAYOUT = frozenset(("nonzero", "sort"))
 # Factories that keep an out tensor of another shape if it has the right number of elements.
 BY_COUNT = frozenset(("arange", "linspace"))
 # Factories that draw into the out tensor itself, whose layout decides which number goes where.
@@ -45,8 +48,10 @@ def out_schema(functional: FunctionSchema, key: str) -> FunctionSchema:
 def out_kernel(functional: FunctionSchema) -> Callable[..., Any]:
     """The kernel of an operator's out= form. RuntimeError for a tensor of a dtype that the result does not go into."""
     count = len(functional.returns)
-    dtype_at = next((nr for nr, a in enumerate(functional.arguments) if a.type.base == "ScalarType"), None)
-    factory = not any(argument.type.is_tensor for argument in functional.arguments)
+    factory = functional.base in BY_COUNT or not any(a.type.is_tensor for a in functional.arguments)
+    dtype_at = None
+    if factory or functional.base in ("mean", "prod", "sum"):
+        dtype_at = next((nr for nr, a in enumerate(functional.arguments) if a.type.base == "ScalarType"), None)
     casts = functional.base in CASTS
 
     @below_autograd
@@ -56,12 +61,14 @@ def out_kernel(functional: FunctionSchema) -> Callable[..., Any]:
             given = _with_dtype(given, dtype_at, outs[0], factory)
         if functional.base in RANDOM:
             return _draw(functional.base, given, outs[0])
+        if functional.base in ("std", "var") and given[0]._dtype is bfloat16 and outs[0]._dtype is not bfloat16:
+            raise RuntimeError(f"{functional.base}(): a BFloat16 input goes into no out tensor of another dtype")
         results = dispatcher.find_schema_or_throw(f"aten::{functional.key}").call(*given)
         for out, result in zip(outs, results if count > 1 else (results,), strict=True):
             if factory:
-                _resize_quietly(out, result._shape, functional.base in BY_COUNT)
+                _resize_factory(functional.base, out, result._shape)
                 result = result.view(out._shape)
-            write(out, result, casts)
+            write(out, result, casts, functional.base in KEEPS_LAYOUT)
         return outs if count > 1 else outs[0]
 
     return kernel
@@ -75,9 +82,15 @@ def _with_dtype(given: tuple[Any, ...], place: int, out: Any, factory: bool) -> 
     return (*given[:place], dtype, *given[place + 1 :])
 
 
-def _resize_quietly(out: Any, shape: tuple[int, ...], by_count: bool) -> None:
+def _resize_factory(base: str, out: Any, shape: tuple[int, ...]) -> None:
+    by_count = base in BY_COUNT
     same = layout.numel(out._shape) == layout.numel(shape) if by_count else out._shape == shape
-    if not same:
+    if same:
+        return
+    if base == "arange":
+        # The only factory that warns.
+        resize_output(out, shape)
+    else:
         set_sizes_contiguous(out, shape)
 
 
@@ -85,12 +98,15 @@ def _draw(base: str, given: tuple[Any, ...], out: Any) -> Any:
     from . import ops as at
 
     size = next(value for value in given if isinstance(value, tuple))
-    _resize_quietly(out, size, False)
+    _resize_factory(base, out, size)
     return at.normal_(out, 0.0, 1.0, None) if base == "randn" else at.uniform_(out, 0.0, 1.0, None)
 
 
-def write(out: Any, result: Any, casts: bool = False) -> Any:
-    """Resize `out` to the result and copy; RuntimeError where the dtypes do not go together. Returns `out`."""
+def write(out: Any, result: Any, casts: bool = False, keeps_layout: bool = False) -> Any:
+    """Resize `out` to the result and copy; RuntimeError where the dtypes do not go together. Returns `out`.
+
+    keeps_layout: what is resized gets the strides of the result.
+    """
     from . import ops as at
 
     if out._dtype is not result._dtype and not (casts and promotion.can_cast(result._dtype, out._dtype)):
@@ -101,5 +117,6 @@ def write(out: Any, result: Any, casts: bool = False) -> Any:
             )
         raise RuntimeError(f"Expected out tensor to have dtype {result._dtype.name}, but got {out._dtype.name} instead")
     assert_no_internal_overlap(out)
-    resize_output(out, result._shape)
+    if resize_output(out, result._shape) and keeps_layout:
+        out._stride, out._array = result._stride, None
     return at.copy_(out, result, False)

@@ -21,9 +21,11 @@ NONE, MEAN, SUM = 0, 1, 2
 
 def reshape(ks: int, self: Any, shape: Ints) -> Any:
     """A view where strides allow it, else a copy with contiguous strides."""
-    full, _, copies = geometry.reshape(self._shape, self._stride, shape)
+    full, stride, copies = geometry.reshape(self._shape, self._stride, shape)
     if not copies:
-        return at.view(self, full)
+        if geometry.is_contiguous(self._shape, self._stride):
+            return at.view(self, full)
+        return at._reshape_alias(self, full, stride)
     return at._unsafe_view(at.clone(self, "contiguous_format"), full)
 
 
@@ -452,6 +454,8 @@ def conv1d(
 def _convolve(
     input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints, groups: int, dims: int  # noqa: A002
 ) -> Any:
+    if len(weight._shape) != dims + 2:
+        raise RuntimeError(f"conv{dims}d takes a weight with {dims + 2} dimensions, but got {list(weight._shape)}")
     if len(input._shape) not in (dims + 1, dims + 2):
         raise RuntimeError(
             f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to conv{dims}d, but got input of size: "
@@ -478,6 +482,10 @@ def batch_norm(
     eps: float,
     cudnn_enabled: bool,
 ) -> Any:
+    if layout.numel(input._shape) == 0:
+        out = at.clone(input, None)
+        out = out if weight is None else at.mul_Tensor(out, at.select_int(weight, 0, 0))
+        return out if bias is None else at.add_Tensor(out, at.select_int(bias, 0, 0), 1)
     # PyTorch sets room aside for what cuDNN would keep for backward, on every device.
     at.empty_memory_format((0,), dtypes.uint8, input._device, None)
     return at.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]

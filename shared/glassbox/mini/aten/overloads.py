@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..c10 import dtype as dtypes
+from ..c10 import layout
 from . import ops as at
 
 Ints = tuple[int, ...]
@@ -78,6 +79,16 @@ def std_mean_correction(ks: int, self: Any, dim: Any, correction: Any, keepdim: 
     return at.std_correction(self, dim, correction, keepdim), at.mean_dim(self, dim, keepdim, None)
 
 
+def stack_out(ks: int, tensors: tuple[Any, ...], dim: int, out: Any) -> Any:
+    if not tensors:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    shapes = {tensor._shape for tensor in tensors}
+    if len(shapes) > 1:
+        raise RuntimeError(f"stack expects each tensor to be equal size, but got {sorted(shapes)}")
+    axis = layout.wrap_dim(dim, len(tensors[0]._shape) + 1)
+    return at.cat_out(tuple(at.unsqueeze(tensor, axis) for tensor in tensors), axis, out)
+
+
 def narrow_Tensor(ks: int, self: Any, dim: int, start: Any, length: int) -> Any:  # noqa: N802
     if start._shape or start._dtype.is_floating_point or start._dtype is dtypes.bool_:
         raise RuntimeError("start must be an 0-dim integral Tensor.")
@@ -135,6 +146,8 @@ def _padded_convolution(
     groups: int,
 ) -> Any:
     """"valid": no padding; "same": as much as keeps the size, one more behind than in front where that is odd."""
+    if len(weight._shape) != dims + 2:
+        raise RuntimeError(f"conv{dims}d takes a weight with {dims + 2} dimensions, but got {list(weight._shape)}")
     if padding == "valid":
         return convolve(input, weight, bias, stride, (0,) * dims, dilation, groups)
     if padding != "same":

@@ -217,4 +217,6 @@ def index_add_source_backward(grad: Any, source: Any, dim: int, index: Any) -> A
 def masked_select_backward(grad: Any, self: Any, mask: Any) -> Any:
     """The gradients put where the mask picked, over the shape that mask and tensor broadcast to."""
     full = composites.broadcast(self._shape, mask._shape)
-    return at.index_put(grad.new_zeros(full), (mask.expand(full),), grad, False)
+    # A mask picks along dimensions, so there is at least one.
+    place = mask.expand(full) if full else mask.reshape((1,))
+    return at.index_put(grad.new_zeros(full or (1,)), (place,), grad, False).view(full)

@@ -10,7 +10,7 @@ from typing import Any
 from ..aten.core.dispatcher import OperatorHandle
 from ..aten.core.function_schema import FunctionSchema
 from ..aten.core.gen_operators import names, parameters
-from ..aten.core.source import compile_source
+from ..aten.core.source import compile_later
 from ..c10 import inference_mode
 from ..c10.dispatch_key_set import AFTER_AD_INPLACE_OR_VIEW
 from ..c10.grad_mode import grad_enabled
@@ -22,29 +22,29 @@ NO_VIEWS = frozenset(("detach",))
 
 def needs_kernel(schema: FunctionSchema) -> bool:
     """Whether an op writes to something or gives a view."""
-    if schema.base == "resize_":
-        # A resize alone writes no element.
-        return False
     return schema.is_mutable or (schema.is_view and schema.base not in NO_VIEWS)
 
 
 def make_kernel(op: OperatorHandle) -> Callable[..., Any]:
     """The op's ADInplaceOrView kernel."""
     name = op.schema.key.replace(".", "_")
-    namespace: dict[str, Any] = {
-        "kernels": op.kernels,
-        "AFTER_AD_INPLACE_OR_VIEW": AFTER_AD_INPLACE_OR_VIEW,
-        "grad_enabled": grad_enabled.get,
-        "as_view": view.as_view,
-        "creation_now": view.creation_now,
-        "inherit_creation": view.inherit_creation,
-        "inference_blocks": inference_mode.blocks,
-        "is_inference": inference_mode.is_enabled,
-        "NO_GRAD_VIEW": view.created(view.NO_GRAD_MODE),
-        "INFERENCE_VIEW": view.created(view.INFERENCE_MODE),
-        "count_change": view.count_change,
-    }
-    return compile_source(kernel_source(op.schema, name), f"ADInplaceOrView.{op.schema.key}", namespace)[name]
+
+    def names() -> dict[str, Any]:
+        return {
+            "kernels": op.kernels,
+            "AFTER_AD_INPLACE_OR_VIEW": AFTER_AD_INPLACE_OR_VIEW,
+            "grad_enabled": grad_enabled.get,
+            "as_view": view.as_view,
+            "creation_now": view.creation_now,
+            "inherit_creation": view.inherit_creation,
+            "inference_blocks": inference_mode.blocks,
+            "is_inference": inference_mode.is_enabled,
+            "NO_GRAD_VIEW": view.created(view.NO_GRAD_MODE),
+            "INFERENCE_VIEW": view.created(view.INFERENCE_MODE),
+            "count_change": view.count_change,
+        }
+
+    return compile_later(name, f"ADInplaceOrView.{op.schema.key}", lambda: kernel_source(op.schema, name), names)
 
 
 def kernel_source(schema: FunctionSchema, name: str) -> str:
@@ -54,6 +54,9 @@ def kernel_source(schema: FunctionSchema, name: str) -> str:
         "    below = key_set & AFTER_AD_INPLACE_OR_VIEW",
         f"    result = kernels[below](below{names(schema)})",
     ]
+    if schema.base == "resize_":
+        # Only a change of sizes counts as one.
+        lines[-1:] = ["    before = self._shape", lines[-1], "    if self._shape == before:", "        return result"]
     if schema.is_mutable:
         for argument in schema.arguments:
             if argument.type.is_write:

@@ -11,6 +11,7 @@ import numpy as np
 from ...c10.dtype import float32
 from ...c10.geometry import canonical
 from ...c10.tensor_impl import TensorImpl, adopt
+from ..tensor_iterator import UNARY_OP
 from .erf import erf
 from .pointwise import FLOATS, NUMBERS, Pointwise, binary, pointwise, unary
 
@@ -160,4 +161,4 @@ def _check_lerp(self: TensorImpl, end: TensorImpl, *weight: TensorImpl) -> None:
 addcmul = pointwise("addcmul", _addcmul, 3, dtypes=NUMBERS, label="addcmul_cpu_out")
 addcdiv = pointwise("addcdiv", _addcdiv, 3, dtypes=FLOATS, label="addcdiv_cpu_out", check=_check_addcdiv)
 lerp_scalar = pointwise("lerp_scalar", _lerp, 2, dtypes=FLOATS, label="lerp_kernel_scalar", check=_check_lerp)
-lerp_tensor = pointwise("lerp_tensor", _lerp, 3, dtypes=FLOATS, label="lerp_kernel_tensor", check=_check_lerp)
+lerp_tensor = pointwise("lerp_tensor", _lerp, 3, UNARY_OP, dtypes=FLOATS, label="lerp_kernel_tensor", check=_check_lerp)

@@ -1,8 +1,9 @@
 """The engine: runs the backward graph (PyTorch: torch/csrc/autograd/engine.cpp).
 
-It counts how many gradients each node waits for, keeps the nodes that wait for none in a queue, newest first, and adds up
-gradients where paths meet. A GraphTask is one backward pass; its `run` yields after every node, so a pass can be
-watched step by step and a plain backward is the same code run to its end. Nothing here recurses: graphs may be long.
+It counts how many gradients each node waits for, keeps the nodes that wait for none in a queue, newest first, and
+adds up gradients where paths meet. A GraphTask is one backward pass; its `run` yields after every node, so a pass
+can be watched step by step and a plain backward is the same code run to its end. Nothing here recurses: graphs may
+be long.
 """
 
 import heapq
@@ -113,7 +114,7 @@ class GraphTask:
                 dependencies[successor] = left
                 if left == 0 and (needed is None or self._is_executed(successor)):
                     push(ready, (-successor.sequence_nr, next(arrivals), successor))
-            grad = results = None
+            grad = results = None  # type: ignore[assignment]
             yield node
 
     def _is_executed(self, node: Node) -> bool:
@@ -171,8 +172,8 @@ def execute(
 ) -> list[Any]:
     """Runs a whole backward pass and returns the gradients at `inputs`, None where none arrived.
 
-    With inputs only what leads to them runs. With `accumulate` their nodes run too, which adds to the leaves among them,
-    and nothing is returned for them.
+    With inputs only what leads to them runs. With `accumulate` their nodes run too, which adds to the leaves among
+    them, and nothing is returned for them.
     """
     before = grad_enabled.get()
     grad_enabled.set(create_graph)
@@ -202,20 +203,25 @@ def count_dependencies(roots: Sequence[Node]) -> dict[Node, int]:
 
 
 def leading_to(targets: set[Node], roots: Sequence[Node]) -> set[Node]:
-    """The nodes that must be evaluated so that gradients arrive at the targets; a target itself only if another follows."""
+    """The nodes to evaluate so that gradients arrive at the targets; a target itself only if another follows."""
+    # Every node after those that it leads to, a root that lies under another root included.
     order: list[Node] = []
-    seen = set(roots)
-    stack: list[tuple[Node, Iterator[Any]]] = [(node, iter(node.next_edges)) for node in seen]
-    while stack:
-        node, edges = stack[-1]
-        for edge in edges:
-            if edge is not None and edge[0] not in seen:
-                seen.add(edge[0])
-                stack.append((edge[0], iter(edge[0].next_edges)))
-                break
-        else:
-            order.append(node)
-            stack.pop()
+    seen: set[Node] = set()
+    for root in roots:
+        if root in seen:
+            continue
+        seen.add(root)
+        stack: list[tuple[Node, Iterator[Any]]] = [(root, iter(root.next_edges))]
+        while stack:
+            node, edges = stack[-1]
+            for edge in edges:
+                if edge is not None and edge[0] not in seen:
+                    seen.add(edge[0])
+                    stack.append((edge[0], iter(edge[0].next_edges)))
+                    break
+            else:
+                order.append(node)
+                stack.pop()
     needed: set[Node] = set()
     for node in order:
         if any(edge is not None and (edge[0] in targets or edge[0] in needed) for edge in node.next_edges):
@@ -234,8 +240,8 @@ def validate(grad: Any, metadata: Any, name: str, index: int) -> Any:
     if grad._shape != shape:
         if geometry.expanded_dims(shape, grad._shape) is None:
             raise RuntimeError(
-                f"Function {name} returned an invalid gradient at index {index} - got {list(grad._shape)} but expected "
-                f"shape compatible with {list(shape)}"
+                f"Function {name} returned an invalid gradient at index {index} - got {list(grad._shape)} "
+                f"but expected shape compatible with {list(shape)}"
             )
         grad = grad.sum_to_size(shape)
     return grad if grad._dtype is dtype else grad.to(dtype)

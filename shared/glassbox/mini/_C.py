@@ -1,13 +1,15 @@
 """The dispatcher's inner doors by the names that PyTorch gives them (PyTorch: torch/csrc/utils/python_dispatch.cpp).
 
-What an instrument or a lesson asks torch._C, it can ask mini._C: the key sets of a tensor and of the thread, the guards that
-change them, and what is registered. A key is a DispatchKey or its name.
+What an instrument or a lesson asks torch._C, it can ask mini._C: the key sets of a tensor and of the
+thread, the guards that change them, and what is registered. A key is a DispatchKey or its name.
 """
 
+# ruff: noqa: N999 - PyTorch's own name
 from types import TracebackType
 from typing import Any
 
-from .aten.core.dispatcher import ALIAS_COVERS, dispatcher
+from .aten.core.dispatch_table import ALIAS_COVERS
+from .aten.core.dispatcher import dispatcher
 from .c10.dispatch_key import DispatchKey, parse
 from .c10.dispatch_key_set import (
     AD_INPLACE_OR_VIEW,

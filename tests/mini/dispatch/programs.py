@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from glassbox import mini
 from torch.utils._python_dispatch import TorchDispatchMode as RealMode
+
+from glassbox import mini
 
 MODES = {torch: RealMode, mini: mini.TorchDispatchMode}
 # Options that mini's schemas leave out, and the device that PyTorch's binding fills in.
@@ -45,8 +46,8 @@ def logging_mode(t: Any, log: list[str]) -> Any:
 def log_of(t: Any, program: Callable[[Any], Any]) -> list[str]:
     """The calls that a mode sees of program(t), less what only PyTorch does.
 
-    torch.tensor marks what it made by lift_fresh. In C++ a tensor times a number goes to mul.Scalar, a number's type is the
-    double it is computed in.
+    torch.tensor marks what it made by lift_fresh. In C++ a tensor times a number goes to mul.Scalar, a
+    number's type is the double it is computed in.
     """
     log: list[str] = []
     with logging_mode(t, log):

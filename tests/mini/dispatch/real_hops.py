@@ -1,7 +1,7 @@
 """Every kernel that PyTorch runs for some operators, by hooks around the kernels in their dispatch tables.
 
-All kernels are fetched before any hook is registered, since a hook for one key can change what another resolves to; rows that
-hold a fallthrough are left alone, since a hook there would end the call.
+All kernels are fetched before any hook is registered, since a hook for one key can change what another
+resolves to; rows that hold a fallthrough are left alone, since a hook there would end the call.
 """
 
 from typing import Any

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from glassbox import mini
 from glassbox.mini.aten.core.dispatcher import dispatcher
 from glassbox.mini.modes.autocast import FP32, LOWER_PRECISION_FP, PROMOTE

@@ -32,11 +32,21 @@ MORE_KEYS = (
     "AutocastCPU",
     "Python",
 )
-# Keys whose fallback in PyTorch serves what there is not here: meta tensors, lazy conjugation, tracing, nested tensors, the
-# old vmap, functorch's grad, the Python dispatcher.
+# Keys whose fallback in PyTorch serves what there is not here: meta tensors, lazy conjugation, tracing,
+# nested tensors, the old vmap, functorch's grad, the Python dispatcher.
 NOT_HERE = frozenset(
-    "Meta Conjugate Negative ZeroTensor Tracer BatchedNestedTensor Batched FuncTorchGradWrapper PreDispatch "
-    "PythonDispatcher".split()
+    [
+        "Meta",
+        "Conjugate",
+        "Negative",
+        "ZeroTensor",
+        "Tracer",
+        "BatchedNestedTensor",
+        "Batched",
+        "FuncTorchGradWrapper",
+        "PreDispatch",
+        "PythonDispatcher",
+    ]
 )
 # The simulated device has an autocast; PyTorch leaves that to whoever brings a PrivateUse1 backend.
 ONLY_HERE = frozenset(("AutocastPrivateUse1",))
@@ -107,8 +117,6 @@ def test_the_same_keys_have_backend_fallbacks() -> None:
         mine._destroy()
 
 
-
-
 SHOWN = ("AutogradCPU", "ADInplaceOrView", "BackendSelect", "AutocastCPU", "CPU", "FuncTorchVmapMode", "Python")
 
 
@@ -116,7 +124,10 @@ SHOWN = ("AutogradCPU", "ADInplaceOrView", "BackendSelect", "AutocastCPU", "CPU"
     "name", ["add.Tensor", "add_.Tensor", "mm", "t", "relu", "view", "randn", "zeros_like", "fill_.Scalar"]
 )
 def test_the_tables_of_real_operators_agree_where_it_shows(name: str) -> None:
-    its, mine = rows(torch._C._dispatch_dump_table(f"aten::{name}")), rows(mini._C._dispatch_dump_table(f"aten::{name}"))
+    its, mine = (
+        rows(torch._C._dispatch_dump_table(f"aten::{name}")),
+        rows(mini._C._dispatch_dump_table(f"aten::{name}")),
+    )
     for key in SHOWN:
         if key == "AutogradCPU" and name == "randn":
             continue  # no tensor can bring the key
@@ -230,7 +241,9 @@ def test_the_newest_kernel_counts_and_taking_it_back_restores_the_older(both: tu
 def test_a_missing_kernel_names_op_keys_and_what_is_registered(both: tuple) -> None:  # type: ignore[type-arg]
     for t, lib in zip((torch, mini), both, strict=True):
         lib.impl("f", lambda x, *, n=3: x, "PrivateUse1")
-        with pytest.raises(NotImplementedError, match=rf"Could not run '{lib.ns}::f' with arguments from the 'CPU' backend"):
+        with pytest.raises(
+            NotImplementedError, match=rf"Could not run '{lib.ns}::f' with arguments from the 'CPU' backend"
+        ):
             call(t, lib, t.ones(2))
     with pytest.raises(NotImplementedError) as caught:
         call(mini, both[1], mini.ones(2))
@@ -242,7 +255,7 @@ def test_no_tensor_and_no_kernel_for_that_is_an_error_that_says_so() -> None:
     for t in (torch, mini):
         lib = t.library.Library(f"nothing{next(_fresh)}", "DEF")
         lib.define("f(int n) -> Tensor")
-        lib.impl("f", lambda n: t.ones(n), "CPU")
+        lib.impl("f", lambda n, t=t: t.ones(n), "CPU")
         with pytest.raises(NotImplementedError, match="There were no tensor arguments to this function"):
             getattr(t.ops, lib.ns).f(2)
         lib.impl("f", lambda n, t=t: t.ones(n), "CompositeImplicitAutograd")
@@ -316,7 +329,10 @@ def test_a_learners_resolution_takes_every_decision_and_goes_again() -> None:
 def test_a_learners_wrong_resolution_shows() -> None:
     with mini.using(resolve_kernel=lambda key, registered, fallbacks: None), pytest.raises(NotImplementedError):
         mini.ones(2) + 1
-    with mini.using(resolve_kernel=lambda key, registered, fallbacks: 5), pytest.raises(TypeError, match="your resolve_kernel"):
+    with (
+        mini.using(resolve_kernel=lambda key, registered, fallbacks: 5),
+        pytest.raises(TypeError, match="your resolve_kernel"),
+    ):
         mini.ones(2) + 1
 
 

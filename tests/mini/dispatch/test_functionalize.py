@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from glassbox import mini
 from glassbox.mini.aten.core.dispatcher import dispatcher
 from glassbox.mini.c10.local_dispatch_key_set import local_keys
@@ -281,7 +282,9 @@ def test_functional_forms_have_the_same_arguments() -> None:
         form = functional_form(dispatcher.find_schema_or_throw(name))
         return form.schema.key if form is not None else ""
 
-    assert [of(name) for name in ("add_.Tensor", "add.out", "eq_.Scalar", "eq_.Tensor", "transpose_", "max.dim_max")] == [
+    assert [
+        of(name) for name in ("add_.Tensor", "add.out", "eq_.Scalar", "eq_.Tensor", "transpose_", "max.dim_max")
+    ] == [
         "add.Tensor",
         "add.Tensor",
         "eq.Scalar",

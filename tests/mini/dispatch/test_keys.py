@@ -60,7 +60,8 @@ def test_functionalities_stand_in_torchs_order_of_priority() -> None:
 
 @given(BITS)
 def test_a_set_lists_its_keys_as_torch_does(raw: int) -> None:
-    # PyTorch's text leaves out a functionality of several backends whose backends are not there, as ours does.
+    # PyTorch's text leaves out a functionality of several backends whose backends are not there, as ours
+    # does.
     assert str(mini.DispatchKeySet(raw)) == names(real(raw))
     assert mini.DispatchKeySet.from_raw_repr(raw).raw_repr() == raw
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from glassbox import mini
 from glassbox.mini.aten.core.dispatcher import dispatcher
 
@@ -67,7 +68,9 @@ def test_a_derivative_of_an_op_with_options(t: Any, lib: Any) -> None:
         seen.append((len(inputs), inputs[1], keyword_only_inputs))
         ctx.factor = inputs[1] * keyword_only_inputs["by"]
 
-    t.library.register_autograd("mine::scale", lambda ctx, grad: (grad * ctx.factor, None), setup_context=setup_context, lib=lib)
+    t.library.register_autograd(
+        "mine::scale", lambda ctx, grad: (grad * ctx.factor, None), setup_context=setup_context, lib=lib
+    )
     x = t.ones(2, requires_grad=True)
     t.ops.mine.scale(x, by=2.0).sum().backward()
     assert x.grad.tolist() == [4.0, 4.0]
@@ -264,7 +267,12 @@ def test_overloads_say_what_they_are(t: Any) -> None:
         "aten::add.Tensor",
         "add.Tensor",
     )
-    assert (str(relu), relu.name(), relu._overloadname, relu._schema.overload_name) == ("aten.relu.default", "aten::relu", "default", "")
+    assert (str(relu), relu.name(), relu._overloadname, relu._schema.overload_name) == (
+        "aten.relu.default",
+        "aten::relu",
+        "default",
+        "",
+    )
     assert str(t.ops.aten.add) == "aten.add" and repr(t.ops.aten.add) == "<OpOverloadPacket(op='aten.add')>"
     assert add.overloadpacket == t.ops.aten.add and t.ops.aten.add.Tensor is add
     assert {"Tensor", "out"} <= set(t.ops.aten.add.overloads())
@@ -285,7 +293,11 @@ def test_names_can_be_listed() -> None:
 
 def test_dump_and_table_read_as_torchs() -> None:
     text = mini._C._dispatch_dump("aten::add.Tensor")
-    assert text.splitlines()[0] == torch._C._dispatch_dump("aten::add.Tensor").splitlines()[0] == "name: aten::add.Tensor"
+    assert (
+        text.splitlines()[0] == torch._C._dispatch_dump("aten::add.Tensor").splitlines()[0] == "name: aten::add.Tensor"
+    )
     assert "Autograd[alias]: registered at" in text
-    line = next(line for line in mini._C._dispatch_dump_table("aten::add.Tensor").splitlines() if line.startswith("CPU:"))
+    line = next(
+        line for line in mini._C._dispatch_dump_table("aten::add.Tensor").splitlines() if line.startswith("CPU:")
+    )
     assert line.startswith("CPU: registered at glassbox/mini/aten/native/") and line.endswith("[kernel]")

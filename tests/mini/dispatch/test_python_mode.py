@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from .programs import MODES, log_of, numbers
+
 from glassbox import mini
 from glassbox.mini.modes import current_modes, enable_reentrant_dispatch
+
+from .programs import MODES, log_of, numbers
 
 PROGRAMS: dict[str, Any] = {}
 
@@ -275,7 +277,11 @@ def test_an_exception_leaves_no_mode_behind() -> None:
         def fail(func: Any, args: Any, kwargs: Any) -> Any:
             raise ZeroDivisionError(str(func))
 
-        with pytest.raises(ZeroDivisionError, match="aten.add.Tensor"), handling(t, lambda f, a, k: f(*a, **k)), handling(t, fail):
+        with (
+            pytest.raises(ZeroDivisionError, match="aten.add.Tensor"),
+            handling(t, lambda f, a, k: f(*a, **k)),
+            handling(t, fail),
+        ):
             x + x
         assert local(t) == before
         assert (x + x).tolist() == [2.0, 2.0]
@@ -294,7 +300,10 @@ def test_an_answer_with_the_wrong_number_of_results_is_an_error() -> None:
     x = mini.ones(2, 2)
     with handling(mini, lambda func, args, kwargs: (x,)), pytest.raises(RuntimeError, match="2 results"):
         x.max(0)
-    with handling(mini, lambda func, args, kwargs: None), pytest.raises(RuntimeError, match="Unable to cast None to a Tensor"):
+    with (
+        handling(mini, lambda func, args, kwargs: None),
+        pytest.raises(RuntimeError, match="Unable to cast None to a Tensor"),
+    ):
         x + x
     for t in (torch, mini):
         y = t.ones(2, 2)
@@ -366,7 +375,12 @@ def test_what_a_handler_is_given_names_its_operator() -> None:
         with handling(t, handler):
             (x + 1).relu_().t().sum(0)
     assert facts[mini] == facts[torch]
-    assert [fact[0] for fact in facts[mini]] == ["aten.add.Tensor", "aten.relu_.default", "aten.t.default", "aten.sum.dim_IntList"]
+    assert [fact[0] for fact in facts[mini]] == [
+        "aten.add.Tensor",
+        "aten.relu_.default",
+        "aten.t.default",
+        "aten.sum.dim_IntList",
+    ]
 
 
 def test_a_mode_without_a_handler_says_what_is_missing() -> None:
@@ -395,7 +409,9 @@ def test_a_boxed_fallback_at_a_key_of_ones_own_sees_every_op_whole() -> None:
         assert y.item() == 32.0
         lib._destroy()
         assert not c._dispatch_tls_is_dispatch_key_included(key)
-    assert seen[mini] == seen[torch] == ["aten.linear.default", "aten.add.Tensor", "aten.relu.default", "aten.sum.default"]
+    assert (
+        seen[mini] == seen[torch] == ["aten.linear.default", "aten.add.Tensor", "aten.relu.default", "aten.sum.default"]
+    )
 
 
 def test_a_mode_belongs_to_the_thread_that_entered_it() -> None:

@@ -1,4 +1,4 @@
-"""Facts about the recorder: calls as a mode sees them, hops as PyTorch's dispatcher makes them, and nothing left behind."""
+"""Facts about the recorder: calls as a mode sees them, hops as PyTorch's dispatcher makes them, nothing left behind."""
 
 import threading
 from contextlib import ExitStack
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from glassbox import mini, records
 from glassbox.mini.aten.core.dispatcher import dispatcher
 
@@ -13,7 +14,20 @@ from .programs import MODES, logging_mode
 from .real_hops import RealHops
 from .test_python_mode import PROGRAMS
 
-OPS = ("sin", "add.Tensor", "mm", "matmul", "t", "mul_.Tensor", "to.dtype", "_to_copy", "sum", "randn", "empty.memory_format", "normal_")
+OPS = (
+    "sin",
+    "add.Tensor",
+    "mm",
+    "matmul",
+    "t",
+    "mul_.Tensor",
+    "to.dtype",
+    "_to_copy",
+    "sum",
+    "randn",
+    "empty.memory_format",
+    "normal_",
+)
 
 
 def passing_mode(t: Any) -> Any:
@@ -70,7 +84,8 @@ def test_hops_and_their_key_sets_are_torchs(call: str, block: str, grad: bool) -
         if name in OPS:
             found.append((name, hop.key, hop.kind, hop.key_set))
     expected = [(name, key, kind, keys) for _, name, key, kind, keys in real.log]
-    # That a backend's kernel stands in the row of an alias there and in its own here is no difference in what runs.
+    # That a backend's kernel stands in the row of an alias there and in its own here is no difference in
+    # what runs.
     alike = {"default backend kernel": "kernel"}
     assert [(n, key, alike.get(kind, kind), keys) for n, key, kind, keys in found] == [
         (n, key, alike.get(kind, kind), keys) for n, key, kind, keys in expected
@@ -127,7 +142,13 @@ def test_what_a_call_did_to_memory() -> None:
         ("aten.detach.default", "view"),
     ]
     t = seen.ops[0]
-    assert (t.aliases, t.mutates, t.outputs[0].stride, t.outputs[0].shape, t.outputs[0].nbytes) == ((0,), (), (1, 3), (3, 2), 24)
+    assert (t.aliases, t.mutates, t.outputs[0].stride, t.outputs[0].shape, t.outputs[0].nbytes) == (
+        (0,),
+        (),
+        (1, 3),
+        (3, 2),
+        24,
+    )
     assert t.inputs[0].storage == t.outputs[0].storage
     assert seen.ops[1].mutates == (0,)
 
@@ -185,7 +206,9 @@ def test_saved_tensors_are_those_of_the_graph() -> None:
         z = (y / 3).sum()
     names = {node.name() for node in nodes(z.grad_fn, set())}
     assert {node for node, _ in seen.saved} <= names | {"MulBackward0"}
-    assert {("TanhBackward0", "result"), ("SoftmaxBackward0", "result")} <= {(node, saved.name) for node, saved in seen.saved}
+    assert {("TanhBackward0", "result"), ("SoftmaxBackward0", "result")} <= {
+        (node, saved.name) for node, saved in seen.saved
+    }
 
 
 def test_launches_of_the_simulated_device() -> None:

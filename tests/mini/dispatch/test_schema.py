@@ -2,13 +2,18 @@
 
 import pytest
 import torch
+
 from glassbox import mini
 from glassbox.mini.aten.core.dispatcher import dispatcher
 from glassbox.mini.aten.core.function_schema import parse
 
 
 def listed() -> list[str]:
-    return [op.name for op in dispatcher.operators.values() if op.schema.namespace == "aten" and torch._C._dispatch_has_kernel(op.name)]
+    return [
+        op.name
+        for op in dispatcher.operators.values()
+        if op.schema.namespace == "aten" and torch._C._dispatch_has_kernel(op.name)
+    ]
 
 
 def test_nearly_every_operator_is_one_of_torchs() -> None:
@@ -55,18 +60,28 @@ def test_defaults_are_torchs() -> None:
         its = {argument.name: argument.default_value for argument in torch._C._get_schema(base, overload).arguments}
         for argument in dispatcher.find_schema_or_throw(name).schema.arguments:
             default = its.get(argument.name)
-            if argument.name not in its or not argument.has_default or isinstance(argument.default_value, mini.dtype | str) or argument.type.base == "MemoryFormat":
+            if (
+                argument.name not in its
+                or not argument.has_default
+                or isinstance(argument.default_value, mini.dtype | str)
+                or argument.type.base == "MemoryFormat"
+            ):
                 continue
             mine = list(argument.default_value) if isinstance(argument.default_value, tuple) else argument.default_value
             if isinstance(default, list) and not isinstance(mine, list):
                 default = default[0]
-            assert written.get(mine, mine) == written.get(default, default) if not isinstance(mine, list) else mine == default, (name, argument.name)
+            assert (
+                written.get(mine, mine) == written.get(default, default)
+                if not isinstance(mine, list)
+                else mine == default
+            ), (name, argument.name)
 
 
 LINES = [
     "mine::f(Tensor x) -> Tensor",
     "mine::f.overload(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
-    "mine::f(Tensor?[] indices, int[2] sizes=0, float f=1.5, bool b=True, str s='none') -> (Tensor values, Tensor indices)",
+    "mine::f(Tensor?[] indices, int[2] sizes=0, float f=1.5, bool b=True, str s='none') -> (Tensor values, Tensor "
+    "indices)",
     "mine::f(Tensor(a -> *) self, int n, int dim=0) -> Tensor(a)[]",
     "mine::f(Tensor x, *, ScalarType? dtype=None, Device? device=None) -> ()",
 ]

@@ -1,10 +1,11 @@
-"""Facts about threads: each has its own modes, key sets, grad mode and transforms, and one does not disturb the other."""
+"""Facts about threads: each has its own modes, key sets and transforms, and one does not disturb the other."""
 
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from glassbox import mini
 from glassbox.mini.aten.core.dispatcher import dispatcher
 from glassbox.mini.c10.local_dispatch_key_set import local_keys
@@ -14,7 +15,7 @@ from .programs import logging_mode
 
 
 def together(*works: Callable[[Callable[[], None]], Any], rounds: int = 30) -> list[Any]:
-    """Every work(step) in a thread of its own; step() waits for the others, so that they run in turns. Their results."""
+    """The results of every work(step) in a thread of its own; step() waits for the others, so they take turns."""
     barrier = threading.Barrier(len(works))
     results: list[Any] = [None] * len(works)
     problems: list[BaseException] = []

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from glassbox import mini
 from glassbox.mini.aten.core.dispatcher import dispatcher
 from glassbox.mini.c10.local_dispatch_key_set import local_keys
@@ -29,12 +30,20 @@ def values(t: Any, shape: tuple[int, ...], kind: str = "float32") -> Any:
 
 
 def both(
-    function: Callable[..., Any], *inputs: Any, in_dims: Any = 0, out_dims: Any = 0, nested: bool = False, **options: Any
+    function: Callable[..., Any],
+    *inputs: Any,
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    nested: bool = False,
+    **options: Any,
 ) -> Any:
     """vmap(function(t, ...)) in both; asserts equal values, shapes and dtypes and gives mini's result."""
     results = []
     for t in (torch, mini):
-        made = [values(t, *each) if isinstance(each, tuple) and each and isinstance(each[0], tuple) else values(t, each) for each in inputs]
+        made = [
+            values(t, *each) if isinstance(each, tuple) and each and isinstance(each[0], tuple) else values(t, each)
+            for each in inputs
+        ]
 
         def on(*args: Any, t: Any = t) -> Any:
             return function(t, *args)
@@ -214,7 +223,9 @@ def test_a_function_mapped_twice(name: str) -> None:
     both(function, *twice, nested=True)
 
 
-@pytest.mark.parametrize(("in_dims", "out_dims"), itertools.product([(0, 0), (1, 0), (None, 1), (0, None), (-1, 1)], [0, 1, -1]))
+@pytest.mark.parametrize(
+    ("in_dims", "out_dims"), itertools.product([(0, 0), (1, 0), (None, 1), (0, None), (-1, 1)], [0, 1, -1])
+)
 def test_in_and_out_dims(in_dims: tuple[Any, Any], out_dims: int) -> None:
     shapes = {0: (3, 2), 1: (2, 3), None: (2,), -1: (2, 3)}
     both(lambda t, x, y: x * 2 + y, shapes[in_dims[0]], shapes[in_dims[1]], in_dims=in_dims, out_dims=out_dims)
@@ -228,7 +239,9 @@ def test_structures_of_inputs_and_outputs() -> None:
             return {"sum": x + named["y"], "both": [x * scale[0], (named["y"],)]}
 
         x, y = values(t, (2, 3)), values(t, (3, 2))
-        result = t.vmap(function, in_dims=((0, {"y": 1}),), out_dims={"sum": 0, "both": 1})((x, {"y": y}), scale=values(t, (2,)))
+        result = t.vmap(function, in_dims=((0, {"y": 1}),), out_dims={"sum": 0, "both": 1})(
+            (x, {"y": y}), scale=values(t, (2,))
+        )
         assert list(result) == ["sum", "both"]
         assert tuple(result["sum"].shape) == (2, 3) and tuple(result["both"][0].shape) == (3, 2)
         assert numbers(result["sum"]) == numbers(x + y.t())
@@ -283,8 +296,16 @@ ERRORS: list[tuple[Any, ...]] = [
     (lambda t: t.vmap(lambda x: x, in_dims=(None,))(t.ones(2)), ValueError, "at least one Tensor to vmap over"),
     (lambda t: t.vmap(lambda x: 5)(t.ones(2)), ValueError, "must only return Tensors"),
     (lambda t: t.vmap(lambda x: x, out_dims=4)(t.ones(2, 3)), (IndexError, ValueError), "out of range"),
-    (lambda t: t.vmap(lambda x: (x, x), out_dims=(0, 0, 0))(t.ones(2)), ValueError, "not compatible with the structure of"),
-    (lambda t: t.vmap(lambda x: x, randomness="perhaps")(t.ones(2)), RuntimeError, "Only allowed values for randomness"),
+    (
+        lambda t: t.vmap(lambda x: (x, x), out_dims=(0, 0, 0))(t.ones(2)),
+        ValueError,
+        "not compatible with the structure of",
+    ),
+    (
+        lambda t: t.vmap(lambda x: x, randomness="perhaps")(t.ones(2)),
+        RuntimeError,
+        "Only allowed values for randomness",
+    ),
 ]
 
 
@@ -330,8 +351,16 @@ def test_its_elements_cannot_be_looked_at_but_it_prints() -> None:
 
 def test_random_operators_are_an_error_unless_allowed() -> None:
     for t in (torch, mini):
-        for function in (lambda x, t=t: t.randn(2), lambda x, t=t: t.rand_like(x), lambda x, t=t: t.dropout(x, 0.5, True), lambda x: x.clone().uniform_()):
-            with pytest.raises(RuntimeError, match="called random operation while in randomness error mode|called random operation .* while"):
+        for function in (
+            lambda x, t=t: t.randn(2),
+            lambda x, t=t: t.rand_like(x),
+            lambda x, t=t: t.dropout(x, 0.5, True),
+            lambda x: x.clone().uniform_(),
+        ):
+            with pytest.raises(
+                RuntimeError,
+                match="called random operation while in randomness error mode|called random operation .* while",
+            ):
                 t.vmap(function)(t.ones(2, 3))
 
 

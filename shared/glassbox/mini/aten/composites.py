@@ -8,12 +8,17 @@ from typing import Any
 
 from ..c10 import dtype as dtypes
 from ..c10 import geometry, layout
-from . import loop_layout
-from . import composite_outs
+from ..c10.dispatch_key import DispatchKey
+from ..c10.dispatch_key_set import PYTHON, bits
+from ..c10.local_dispatch_key_set import local_keys
+from . import composite_outs, loop_layout
 from . import ops as at
+from .core.dispatcher import watchers
 
 Ints = tuple[int, ...]
 NONE, MEAN, SUM = 0, 1, 2
+# The keys of tensors that stand for others.
+TRANSFORMED = bits(DispatchKey.FuncTorchBatched, DispatchKey.Functionalize)
 
 
 # Shapes
@@ -23,10 +28,15 @@ def reshape(ks: int, self: Any, shape: Ints) -> Any:
     """A view where strides allow it, else a copy with contiguous strides."""
     full, stride, copies = geometry.reshape(self._shape, self._stride, shape)
     if not copies:
-        if geometry.is_contiguous(self._shape, self._stride):
+        if geometry.is_contiguous(self._shape, self._stride) or _is_looked_at(self):
             return at.view(self, full)
         return at._reshape_alias(self, full, stride)
     return at._unsafe_view(at.clone(self, "contiguous_format"), full)
+
+
+def _is_looked_at(self: Any) -> bool:
+    """Whether a mode, a recording or a transform gets to see what is called: PyTorch shows those plain operators."""
+    return bool(watchers or local_keys.get()[0] & PYTHON or self._key_set & TRANSFORMED)
 
 
 def reshape_as(ks: int, self: Any, other: Any) -> Any:
@@ -137,9 +147,7 @@ def to_dtype(ks: int, self: Any, dtype: Any, non_blocking: bool, copy: bool, mem
     return _to(self, dtype, self._device, non_blocking, copy, memory_format)
 
 
-def to_device(
-    ks: int, self: Any, device: Any, dtype: Any, non_blocking: bool, copy: bool, memory_format: Any
-) -> Any:
+def to_device(ks: int, self: Any, device: Any, dtype: Any, non_blocking: bool, copy: bool, memory_format: Any) -> Any:
     return _to(self, dtype, device, non_blocking, copy, memory_format)
 
 
@@ -197,9 +205,7 @@ def matmul(ks: int, self: Any, other: Any) -> Any:
     """The matrix product of vectors, matrices and batches of them, by dot, mv, mm and bmm."""
     left, right = len(self._shape), len(other._shape)
     if left == 0 or right == 0:
-        raise RuntimeError(
-            f"both arguments to matmul need to be at least 1D, but they are {left}D and {right}D"
-        )
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {left}D and {right}D")
     if left == 1 and right == 1:
         return at.dot(self, other)
     if left == 2 and right == 1:
@@ -371,9 +377,7 @@ def _nll_of_any_shape(logs: Any, target: Any, weight: Any, reduction: int, ignor
         if len(given) == 1 and given[0] != 1:
             raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {given[0]}")
     elif given[:1] != shape[:1]:
-        raise ValueError(
-            f"Expected input batch_size ({shape[0]}) to match target batch_size ({list(given)[:1]})."
-        )
+        raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size ({list(given)[:1]}).")
     if len(shape) <= 2:
         return at.nll_loss(logs, target, weight, reduction, ignore_index)
     if len(shape) == 4:
@@ -440,19 +444,40 @@ def _smoothed(
 
 
 def conv2d(
-    ks: int, input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints, groups: int  # noqa: A002
+    ks: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,  # noqa: A002
 ) -> Any:
     return _convolve(input, weight, bias, stride, padding, dilation, groups, 2)
 
 
 def conv1d(
-    ks: int, input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints, groups: int  # noqa: A002
+    ks: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,  # noqa: A002
 ) -> Any:
     return _convolve(input, weight, bias, stride, padding, dilation, groups, 1)
 
 
 def _convolve(
-    input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints, groups: int, dims: int  # noqa: A002
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
+    dims: int,  # noqa: A002
 ) -> Any:
     if len(weight._shape) != dims + 2:
         raise RuntimeError(f"conv{dims}d takes a weight with {dims + 2} dimensions, but got {list(weight._shape)}")
@@ -464,9 +489,7 @@ def _convolve(
     single = len(input._shape) == dims + 1
     batch = at.unsqueeze(input, 0) if single else input
     numbers = [each * dims if len(each) == 1 else each for each in (stride, padding, dilation)]
-    result = at.convolution(
-        batch, weight, bias, numbers[0], numbers[1], numbers[2], False, (0,) * dims, groups
-    )
+    result = at.convolution(batch, weight, bias, numbers[0], numbers[1], numbers[2], False, (0,) * dims, groups)
     return at.squeeze_dim(result, 0) if single else result
 
 
@@ -492,7 +515,13 @@ def batch_norm(
 
 
 def layer_norm(
-    ks: int, input: Any, normalized_shape: Ints, weight: Any, bias: Any, eps: float, cudnn_enable: bool  # noqa: A002
+    ks: int,
+    input: Any,
+    normalized_shape: Ints,
+    weight: Any,
+    bias: Any,
+    eps: float,
+    cudnn_enable: bool,  # noqa: A002
 ) -> Any:
     return at.native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
 

@@ -1,4 +1,4 @@
-"""register_autograd: a derivative for an operator from outside (PyTorch: torch/library.py, torch/_library/autograd.py)."""
+"""register_autograd: a derivative for an operator from outside (PyTorch: torch/_library/autograd.py)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,28 +24,34 @@ def register_autograd(
 ) -> None:
     """Give an operator a derivative: backward(ctx, *grads) returns one gradient or None per positional argument.
 
-    setup_context(ctx, inputs, output) runs after the forward pass and keeps what backward needs; an operator with
-    keyword-only arguments has setup_context(ctx, inputs, keyword_only_inputs, output). Without `lib` it stays. RuntimeError
-    for an operator that writes to an argument or returns a view, NotImplementedError for one with tensors in a list or by
-    keyword only.
+    setup_context(ctx, inputs, output) runs after the forward pass and keeps what backward needs; an
+    operator with keyword-only arguments has setup_context(ctx, inputs, keyword_only_inputs, output).
+    Without `lib` it stays. RuntimeError for an operator that writes to an argument or returns a view,
+    NotImplementedError for one with tensors in a list or by keyword only.
     """
     handle = op._handle if isinstance(op, OpOverload) else dispatcher.find_schema_or_throw(op)
     schema = handle.schema
     if schema.is_mutable or schema.is_view:
         raise RuntimeError(
-            f"Cannot register autograd formula for non-functional operator {schema}: make one that returns fresh tensors"
+            f"Cannot register autograd formula for non-functional operator {schema}: make one that returns fresh "
+            "tensors"
         )
     for argument in schema.arguments:
         if argument.type.is_tensor and (argument.kwarg_only or argument.type.is_list):
             raise NotImplementedError(
-                f"register_autograd needs every tensor as a positional argument of its own; {argument.name} of {schema} is not"
+                f"register_autograd needs every tensor as a positional argument of its own; {argument.name} of "
+                f"{schema} is not"
             )
     formula = _formula(handle, backward, setup_context)
     count = len(schema.positional)
 
     def autograd(op: OperatorHandle, key_set: int, arguments: tuple[Any, ...]) -> Any:
         below = key_set & AFTER_AUTOGRAD
-        tensors = [value for a, value in zip(schema.arguments, arguments, strict=True) if a.type.is_tensor and value is not None]
+        tensors = [
+            value
+            for a, value in zip(schema.arguments, arguments, strict=True)
+            if a.type.is_tensor and value is not None
+        ]
         if grad_enabled.get() and any_requires_grad(tensors):
             return formula.apply(*arguments[:count], (below, arguments))
         with KeysGuard(exclude=AUTOGRAD):
@@ -81,4 +87,5 @@ def _formula(
 
     name = f"GeneratedBackwardFor_{schema.namespace}_{schema.base}_{schema.overload or 'default'}"
     methods = {"forward": staticmethod(forward), "backward": staticmethod(backward_of_all)}
-    return type(Function)(name, (Function,), methods)
+    made: type[Function] = type(Function)(name, (Function,), methods)  # type: ignore[misc]
+    return made

@@ -17,16 +17,10 @@ from .variable import any_requires_grad, gradient_edge, requires_grad, set_histo
 # The Autograd keys that have a fallback, of each backend with tensors in PyTorch's tree.
 FALLBACKS = ("Other", "CPU", "CUDA", "XLA", "MPS", "XPU", "HPU", "Lazy", "MTIA", "MAIA", "PrivateUse1", "Meta")
 
-# Classes of nodes by name, as in PyTorch's torch._C._functions.
-node_classes: dict[str, type[Node]] = {}
-
 
 def register_all() -> None:
     """Autograd and ADInplaceOrView kernels for every operator that there is now, and the fallback for later ones."""
     infos = differentiability_infos()
-    for info in infos.values():
-        if info.formulas:
-            node_classes[info.node] = gen_variable_type.make_node(info)
     for op in list(dispatcher.operators.values()):
         register(op, infos)
     fallback = KernelFunction(_not_implemented_fallback, "glassbox/mini/autograd/register.py", boxed=True)
@@ -49,8 +43,7 @@ def register(op: OperatorHandle, infos: dict[str, DifferentiabilityInfo]) -> Non
         _impl(op, DispatchKey.Autograd, MANUAL[schema.key](op), "VariableTypeManual")
         return
     info = info_for(op, infos)
-    node_class = node_classes[info.node] if info is not None and info.formulas else None
-    _impl(op, DispatchKey.Autograd, gen_variable_type.make_kernel(op, info, node_class), "VariableType")
+    _impl(op, DispatchKey.Autograd, gen_variable_type.make_kernel(op, info), "VariableType")
 
 
 def info_for(op: OperatorHandle, infos: dict[str, DifferentiabilityInfo]) -> DifferentiabilityInfo | None:
@@ -100,8 +93,8 @@ class WarnNotImplemented(Node):
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
         warnings.warn(
-            f"{self.op_name}: an autograd kernel was not registered to the Autograd key(s) but we are trying to backprop "
-            f"through it. This may lead to silently incorrect behavior: give the operator a derivative with "
+            f"{self.op_name}: an autograd kernel was not registered to the Autograd key(s) but we are trying to "
+            f"backprop through it. This may lead to silently incorrect behavior: give the operator a derivative with "
             f"mini.library.register_autograd",
             UserWarning,
             stacklevel=2,

@@ -1,8 +1,8 @@
 """autocast: operators run in a dtype that suits them (PyTorch: torch/amp/autocast_mode.py, ATen/autocast_mode.cpp).
 
-A tensor always carries its backend's Autocast key; the thread's excluded set holds it off until autocast is on. The kernel
-that a list below gives an operator there casts the arguments and calls the operator again with the key excluded. All other
-operators fall through.
+A tensor always carries its backend's Autocast key; the thread's excluded set holds it off until autocast is
+on. The kernel that a list below gives an operator there casts the arguments and calls the operator again
+with the key excluded. All other operators fall through.
 """
 
 import functools
@@ -36,15 +36,17 @@ PROMOTE = ("stack", "cat")
 
 _dtypes: ContextVar[dict[str, DType]] = ContextVar("autocast_dtypes", default={})  # noqa: B039 - never written to
 _cache_enabled: ContextVar[bool] = ContextVar("autocast_cache_enabled", default=True)
-# Weights that were cast already: id -> (the weight, what it was cast to). A dict of the outermost block's own.
+# Weights that were cast already: id -> (the weight, what it was cast to). A dict of the outermost block's
+# own.
 _cache: ContextVar[dict[int, tuple["weakref.ref[Any]", Any]] | None] = ContextVar("autocast_cache", default=None)
 
 
 class autocast:  # noqa: N801 - PyTorch's own name
     """`with autocast("cpu"):` or `@autocast("cpu")`: matrix products and convolutions compute in `dtype`.
 
-    dtype: bfloat16, which is the default. enabled=False switches an outer block off. cache_enabled: whether a leaf that
-    requires grad is cast once per outermost block. RuntimeError for a device that has no autocast.
+    dtype: bfloat16, which is the default. enabled=False switches an outer block off. cache_enabled: whether
+    a leaf that requires grad is cast once per outermost block. RuntimeError for a device that has no
+    autocast.
     """
 
     def __init__(
@@ -60,7 +62,8 @@ class autocast:  # noqa: N801 - PyTorch's own name
         self.dtype = get_autocast_dtype(device_type) if dtype is None else dtype
         if enabled and self.dtype is not bfloat16:
             warnings.warn(
-                f"In {device_type} autocast, but the target dtype {self.dtype.name} is not supported. Disabling autocast. "
+                f"In {device_type} autocast, but the target dtype {self.dtype.name} is not supported. Disabling "
+                "autocast. "
                 f"It supports bfloat16",
                 UserWarning,
                 stacklevel=2,
@@ -144,7 +147,8 @@ def is_eligible(value: Any, device_type: str) -> bool:
 def cached_cast(dtype: DType, value: Any, device_type: str) -> Any:
     """An argument in `dtype`, lists too; what is not eligible stays as it is.
 
-    A leaf that requires grad, such as a weight, is cast once per outermost block, so that its uses share one cast.
+    A leaf that requires grad, such as a weight, is cast once per outermost block, so that its uses share
+    one cast.
     """
     if type(value) is tuple:
         return tuple(cached_cast(dtype, each, device_type) for each in value)

@@ -1,8 +1,9 @@
-"""BatchedTensor: one name for many examples at once, and how calls on it reach batching rules (PyTorch: BatchedTensorImpl.h, BatchedFallback.cpp).
+"""BatchedTensor: one name for many examples, and what a call on it does (PyTorch: functorch/BatchedTensorImpl.h).
 
-Inside vmap a tensor looks like one example; its value holds all of them, along a dimension that the program does not see.
-The kernel at FuncTorchBatched takes the values out, lets the operator's batching rule compute on all examples together, and
-wraps the results again. An operator without a rule is called once per example.
+Inside vmap a tensor looks like one example; its value holds all of them, along a dimension that the program
+does not see. The kernel at FuncTorchBatched takes the values out, lets the operator's batching rule compute
+on all examples together, and wraps the results again. An operator without a rule is called once per
+example.
 """
 
 import warnings
@@ -85,8 +86,9 @@ class Arg:
         return self.value if self.bdim is None else at.select_int(self.value, self.bdim, nr)
 
 
-# A batching rule: rule(op, batch size, arguments) with an Arg for each tensor, and lists of them for lists. It returns the
-# result with the batch dimension in front in every tensor. NotImplemented sends the call to the fallback.
+# A batching rule: rule(op, batch size, arguments) with an Arg for each tensor, and lists of them for lists.
+# It returns the result with the batch dimension in front in every tensor. NotImplemented sends the call to
+# the fallback.
 Rule = Callable[[OperatorHandle, int, list[Any]], Any]
 
 
@@ -97,7 +99,8 @@ def kernel_of(rule: Rule) -> KernelFunction:
         layer = current_layer()
         if layer is None:
             raise RuntimeError(
-                f"{op.name} was called with a tensor that escaped from inside a function being vmapped over: use what vmap "
+                f"{op.name} was called with a tensor that escaped from inside a function being vmapped over: use "
+                "what vmap "
                 f"returns instead"
             )
         args = [_opened(argument, layer.level) for argument in arguments]
@@ -150,18 +153,23 @@ def _refuse_hidden_writes(op: OperatorHandle, args: list[Any]) -> None:
     for argument, arg in zip(op.schema.arguments, args, strict=True):
         if argument.type.is_write and isinstance(arg, Arg) and arg.bdim is None:
             raise RuntimeError(
-                f"vmap: {op.name}({argument.name}, *extra_args) is not possible because {argument.name} is not being vmapped "
-                f"over while another argument is, so there are more results than it can hold. Please use an out-of-place "
+                f"vmap: {op.name}({argument.name}, *extra_args) is not possible because {argument.name} is not "
+                "being vmapped "
+                "over while another argument is, so there are more results than it can hold. Please use an "
+                "out-of-place "
                 f"operator instead"
             )
 
 
 _DATA_DEPENDENT = (
-    "vmap: It looks like you're calling .item() on a Tensor, or attempting to use one in some data-dependent control flow "
-    "({name}). Every example could decide otherwise, so that is not possible inside vmap: compute both and choose with where"
+    "vmap: It looks like you're calling .item() on a Tensor, or attempting to use one in some data-dependent "
+    "control flow "
+    "({name}). Every example could decide otherwise, so that is not possible inside vmap: compute both and choose "
+    "with where"
 )
 _DYNAMIC_SHAPE = (
-    "vmap: We do not support batching operators that can output dynamic shape, and {name} gives each example a shape of its "
+    "vmap: We do not support batching operators that can output dynamic shape, and {name} gives each example a "
+    "shape of its "
     "own"
 )
 

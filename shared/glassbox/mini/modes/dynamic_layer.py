@@ -1,9 +1,10 @@
-"""The stack of function transforms: vmap in vmap, functionalize in vmap (PyTorch: aten/src/ATen/functorch/DynamicLayer.cpp).
+"""The stack of function transforms, such as a vmap in a vmap (PyTorch: aten/src/ATen/functorch/DynamicLayer.cpp).
 
-Inside a transform every call gets two keys more. FuncTorchDynamicLayerFrontMode lies above everything: its kernel sends the
-call, with all other keys above Python excluded, to the one key of the innermost transform. What that transform calls in turn
-comes down to FuncTorchDynamicLayerBackMode, whose kernel takes the transform off the stack and calls again as if from
-outside, so that the next one, or in the end autograd and the backend, get their turn.
+Inside a transform every call gets two keys more. FuncTorchDynamicLayerFrontMode lies above everything: its
+kernel sends the call, with all other keys above Python excluded, to the one key of the innermost transform.
+What that transform calls in turn comes down to FuncTorchDynamicLayerBackMode, whose kernel takes the
+transform off the stack and calls again as if from outside, so that the next one, or in the end autograd and
+the backend, get their turn.
 """
 
 from collections.abc import Iterator

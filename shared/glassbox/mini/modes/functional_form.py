@@ -1,4 +1,4 @@
-"""functional_form: the operator that computes what another one writes (PyTorch: torchgen/native_function_generation.py)."""
+"""functional_form: the operator that computes what another writes (PyTorch: torchgen/native_function_generation.py)."""
 
 import functools
 
@@ -8,7 +8,7 @@ from ..aten.core.function_schema import Argument
 
 @functools.cache
 def functional_form(op: OperatorHandle) -> OperatorHandle | None:
-    """add.Tensor for add_.Tensor and add.out: the same arguments less out=, writing nothing; None where there is none."""
+    """add.Tensor for add_.Tensor and add.out: the same arguments less out=, nothing written; None without one."""
     schema = op.schema
     name = schema.name[:-1] if schema.is_inplace else schema.name
     kept = [_kind(argument) for argument in schema.arguments if not argument.is_out]

@@ -1,8 +1,9 @@
-"""functionalize: a program that writes into tensors turned into one that does not (PyTorch: torch/_functorch/eager_transforms.py, FunctionalTensorWrapper.cpp, FunctionalInverses.cpp).
+"""functionalize: a program that writes to tensors turned into one that does not (PyTorch: FunctionalTensorWrapper.cpp).
 
-The program runs on wrappers. The kernel at Functionalize calls add where the program calls add_ and puts the result into the
-wrapper. A view remembers how it was made from its base: a write through it becomes a new value of the base (select_scatter for
-a write through select), and it and every other view are made anew from that when they are next used.
+The program runs on wrappers. The kernel at Functionalize calls add where the program calls add_ and puts
+the result into the wrapper. A view remembers how it was made from its base: a write through it becomes a
+new value of the base (select_scatter for a write through select), and it and every other view are made anew
+from that when they are next used.
 """
 
 import functools
@@ -218,11 +219,14 @@ def _view_in_place(op: OperatorHandle, self: FunctionalTensor, rest: tuple[Any, 
 
 def _write(op: OperatorHandle, arguments: tuple[Any, ...]) -> Any:
     schema = op.schema
-    targets = [value for a, value in zip(schema.arguments, arguments, strict=True) if a.type.is_write and value is not None]
+    targets = [
+        value for a, value in zip(schema.arguments, arguments, strict=True) if a.type.is_write and value is not None
+    ]
     if not any(isinstance(target, FunctionalTensor) for target in targets):
         if any(isinstance(each, FunctionalTensor) for each in arguments):
             raise RuntimeError(
-                f"functionalize: {op.name} would write what the program computed into a tensor from outside of it; make that "
+                f"functionalize: {op.name} would write what the program computed into a tensor from outside of it; "
+                "make that "
                 f"tensor an argument"
             )
         return op.call(*arguments)
@@ -272,8 +276,8 @@ def _unwrapped(argument: Any) -> Any:
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
     """A function with the same results as `func` that calls no operator which writes into a tensor.
 
-    Only where func writes into its arguments, each of those is written to once, by copy_ at the end. remove: "mutations", the
-    only thing that is removed here; RuntimeError for anything else.
+    Only where func writes into its arguments, each of those is written to once, by copy_ at the end.
+    remove: "mutations", the only thing that is removed here; RuntimeError for anything else.
     """
     if remove != "mutations":
         raise RuntimeError(f"functionalize(..., remove={remove!r}): only 'mutations' can be removed here")

@@ -1,8 +1,9 @@
-"""TorchDispatchMode: Python that sees every operator call (PyTorch: torch/utils/_python_dispatch.py, PythonFallbackKernel.cpp).
+"""TorchDispatchMode: Python that sees every operator call (PyTorch: torch/utils/_python_dispatch.py).
 
-An active mode puts two keys into the thread's included set. Python lies below autograd and autocast, so a mode sees what is
-left to do once those have done their part. PythonTLSSnapshot lies on top of them and only writes down how the thread's key
-sets were on the way in, for a handler that wants to call operators as if from outside.
+An active mode puts two keys into the thread's included set. Python lies below autograd and autocast, so a
+mode sees what is left to do once those have done their part. PythonTLSSnapshot lies on top of them and only
+writes down how the thread's key sets were on the way in, for a handler that wants to call operators as if
+from outside.
 """
 
 from collections.abc import Iterator
@@ -30,10 +31,11 @@ _keys_on_entry: ContextVar[tuple[int, int] | None] = ContextVar("keys_on_entry",
 class TorchDispatchMode:
     """`with mode:` every operator call of the block goes to the mode's __torch_dispatch__.
 
-    A subclass overrides __torch_dispatch__(self, func, types, args=(), kwargs=None): func is the OpOverload called, types is
-    empty (there are no tensor subclasses here), args and kwargs are as Python writes them, with defaults left out. What it
-    returns is the call's result; func(*args, **kwargs) goes on to the kernel. While it runs the mode is off and the keys
-    above Python are excluded. Modes nest: the innermost sees a call first.
+    A subclass overrides __torch_dispatch__(self, func, types, args=(), kwargs=None): func is the OpOverload
+    called, types is empty (there are no tensor subclasses here), args and kwargs are as Python writes them,
+    with defaults left out. What it returns is the call's result; func(*args, **kwargs) goes on to the
+    kernel. While it runs the mode is off and the keys above Python are excluded. Modes nest: the innermost
+    sees a call first.
     """
 
     def __torch_dispatch__(

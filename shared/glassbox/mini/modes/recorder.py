@@ -1,7 +1,8 @@
 """Recorder: what a block of code did, as records (PyTorch: torch/utils/_debug_mode.py; here it needs no mode).
 
-The dispatcher lets a watcher wrap every kernel that it looks up, so a recording sees each hop of each call, and costs
-nothing while there is none. An operator call is what a dispatch mode would see: the first hop below the Python key.
+The dispatcher lets a watcher wrap every kernel that it looks up, so a recording sees each hop of each call,
+and costs nothing while there is none. An operator call is what a dispatch mode would see: the first hop
+below the Python key.
 """
 
 import sys
@@ -53,7 +54,8 @@ class Recorder:
         self._nodes: weakref.WeakSet[Any] = weakref.WeakSet()
         self._tensors = _Numbers()
         self._storages = _Numbers()
-        # The (operator, key) of the hops that are running, the innermost last, and how many of them are calls.
+        # The (operator, key) of the hops that are running, the innermost last, and how many of them are
+        # calls.
         self._running: list[tuple[OperatorHandle, DispatchKey]] = []
         self._depth = 0
         line = timeline()
@@ -108,7 +110,9 @@ class Recorder:
 
     # Seeing
 
-    def run(self, op: OperatorHandle, row: Row, left: int, function: Callable[[], Any], arguments: tuple[Any, ...]) -> Any:
+    def run(
+        self, op: OperatorHandle, row: Row, left: int, function: Callable[[], Any], arguments: tuple[Any, ...]
+    ) -> Any:
         """Run one hop and write it down."""
         key = row.key
         keys = tuple(each.name for each in DispatchKeySet(left))
@@ -156,7 +160,9 @@ class Recorder:
         outputs = _tensors((result,))
         inputs = _tensors(arguments)
         written = [
-            value for a, value in zip(op.schema.arguments, arguments, strict=True) if a.type.is_write and value is not None
+            value
+            for a, value in zip(op.schema.arguments, arguments, strict=True)
+            if a.type.is_write and value is not None
         ]
         shared = {id(out._storage) for out in outputs if all(out is not each for each in written)}
         self._calls[nr] = records.OpCall(

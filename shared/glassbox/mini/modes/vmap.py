@@ -1,7 +1,7 @@
 """vmap: a function of one example turned into one of a batch (PyTorch: torch/_functorch/vmap.py).
 
-Nothing of the function is looked at: it runs once, on tensors that look like one example and stand for all. See
-batched_tensor.py for how calls on them go, batch_rules.py for what operators do with a batch.
+Nothing of the function is looked at: it runs once, on tensors that look like one example and stand for all.
+See batched_tensor.py for how calls on them go, batch_rules.py for what operators do with a batch.
 """
 
 import functools
@@ -24,9 +24,9 @@ def vmap(
 ) -> Callable[..., Any]:
     """A function that maps `func` over a dimension of its arguments.
 
-    in_dims: which dimension of the inputs, None for one that all examples share: an int for all, or a structure like the
-    arguments'. out_dims: where the batch goes in the outputs. Keyword arguments are shared by all examples. randomness:
-    "error", "same" or "different": what random operators in func do.
+    in_dims: which dimension of the inputs, None for one that all examples share: an int for all, or a
+    structure like the arguments'. out_dims: where the batch goes in the outputs. Keyword arguments are
+    shared by all examples. randomness: "error", "same" or "different": what random operators in func do.
     ValueError for dims that do not fit the inputs or outputs, or sizes that differ along them.
     """
     if randomness not in CHOICES:
@@ -49,15 +49,19 @@ def vmap(
 def _in_dims(in_dims: Dims, args: tuple[Any, ...], leaves: list[Any], where: str) -> list[int | None]:
     if not isinstance(in_dims, int | tuple | list):
         raise ValueError(
-            f"{where}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: "
+            f"{where}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of "
+            "inputs, got: "
             f"{type(in_dims)}."
         )
     if not leaves:
-        raise ValueError(f"{where}: got no inputs. Maybe you forgot to add inputs, or are trying to vmap over no inputs.")
+        raise ValueError(
+            f"{where}: got no inputs. Maybe you forgot to add inputs, or are trying to vmap over no inputs."
+        )
     dims = pytree.matched(in_dims, args)
     if dims is None:
         raise ValueError(
-            f"{where}: in_dims is not compatible with the structure of inputs: give an int for all, or one entry per input"
+            f"{where}: in_dims is not compatible with the structure of inputs: give an int for all, or one entry "
+            "per input"
         )
     return [_in_dim(leaf, dim, where) for leaf, dim in zip(leaves, dims, strict=True)]
 
@@ -66,16 +70,20 @@ def _in_dim(leaf: Any, dim: Any, where: str) -> int | None:
     if dim is None:
         return None
     if not isinstance(dim, int):
-        raise ValueError(f"{where}: Got in_dim={dim} for an input but in_dim must be either an integer dimension or None.")
+        raise ValueError(
+            f"{where}: Got in_dim={dim} for an input but in_dim must be either an integer dimension or None."
+        )
     if not isinstance(leaf, TensorImpl):
         raise ValueError(
-            f"{where}: Got in_dim={dim} for an input but the input is of type {type(leaf)}. We cannot vmap over non-Tensor "
+            f"{where}: Got in_dim={dim} for an input but the input is of type {type(leaf)}. We cannot vmap over "
+            "non-Tensor "
             f"arguments, please use None as the respective in_dim"
         )
     rank = len(leaf._shape)
     if not -rank <= dim < rank:
         raise ValueError(
-            f"{where}: Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {rank} so expected "
+            f"{where}: Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {rank} so "
+            "expected "
             f"in_dim to satisfy -{rank} <= in_dim < {rank}."
         )
     return dim % rank
@@ -87,7 +95,8 @@ def _batch_size(leaves: list[Any], dims: list[int | None], where: str) -> int:
         raise ValueError(f"{where}: Expected at least one Tensor to vmap over: give one an in_dim")
     if any(size != sizes[0] for size in sizes):
         raise ValueError(
-            f"{where}: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
+            f"{where}: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for "
+            "the mapped "
             f"dimension"
         )
     return sizes[0]

@@ -1,4 +1,4 @@
-"""Random operators inside vmap: an error, the same numbers, or others for each example (PyTorch: BatchRulesRandomness.cpp)."""
+"""Random operators inside vmap: an error, the same or different numbers (PyTorch: BatchRulesRandomness.cpp)."""
 
 from typing import Any
 
@@ -55,7 +55,8 @@ def _like(op: OperatorHandle, layer: DynamicLayer, arguments: tuple[Any, ...]) -
     if layer.randomness == "different":
         if inplace and not _is_batched(self, layer):
             raise RuntimeError(
-                f"vmap: Cannot ask for different inplace randomness on an unbatched tensor: {op.name} has one place for the "
+                f"vmap: Cannot ask for different inplace randomness on an unbatched tensor: {op.name} has one place "
+                "for the "
                 f"numbers of all examples"
             )
         result = op.call(*[_of_all(each, layer) if isinstance(each, TensorImpl) else each for each in arguments])
@@ -73,7 +74,8 @@ def _like(op: OperatorHandle, layer: DynamicLayer, arguments: tuple[Any, ...]) -
             scale, mask = op.call(at.fill__Scalar(one, 1), *arguments[1:])
             return make_batched(at.mul_Tensor(_of_all(self, layer), scale), 0, layer.level), mask
     raise RuntimeError(
-        f"Vmap does not currently support same randomness with a batched tensor input: {op.name} would have to draw the same "
+        f"Vmap does not currently support same randomness with a batched tensor input: {op.name} would have to draw "
+        "the same "
         f"numbers for examples that differ"
     )
 

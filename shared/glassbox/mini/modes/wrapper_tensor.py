@@ -1,7 +1,7 @@
-"""WrapperTensor: a tensor that stands for others and has no elements of its own (PyTorch: BatchedTensorImpl, FunctionalTensorWrapper).
+"""WrapperTensor: a tensor without elements that stands for another (PyTorch: FunctionalTensorWrapper.h and its kin).
 
-Its shape, dtype and device are what a program shall see; its one key more leads every call to the kernel that knows what it
-stands for.
+Its shape, dtype and device are what a program shall see; its one key more leads every call to the kernel
+that knows what it stands for.
 """
 
 from typing import Any

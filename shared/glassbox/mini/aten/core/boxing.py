@@ -1,8 +1,8 @@
 """Boxing: a call's arguments as Python writes them (PyTorch: parseIValuesToPyArgsKwargs in torch/csrc/jit).
 
-An operator's call has every argument of its schema in order. What is written in Python and gets to see calls (a dispatch
-mode, a kernel from a Library) is given them as a person would write them: defaults left out, keyword-only arguments by
-keyword, lists as lists, and a number where a number stood for a tensor.
+An operator's call has every argument of its schema in order. What is written in Python and gets to see
+calls (a dispatch mode, a kernel from a Library) is given them as a person would write them: defaults left
+out, keyword-only arguments by keyword, lists as lists, and a number where a number stood for a tensor.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,8 @@ def make_unbinder(schema: FunctionSchema) -> Unbind:
     positional = schema.positional
     count = len(positional)
     keywords = schema.arguments[count:]
-    # Only trailing defaults can be left out, so what comes before the last argument without one is always given.
+    # Only trailing defaults can be left out, so what comes before the last argument without one is always
+    # given.
     numbers = schema.takes_numbers
     required = max((nr + 1 for nr, argument in enumerate(positional) if not argument.has_default), default=0)
 
@@ -41,7 +42,8 @@ def make_unbinder(schema: FunctionSchema) -> Unbind:
 def to_python(value: Any, numbers: bool) -> Any:
     """One argument as Python writes it.
 
-    numbers: whether the operator would take a number in its place, so that a tensor that stands for one can become it.
+    numbers: whether the operator would take a number in its place, so that a tensor that stands for one can
+    become it.
     """
     if numbers and isinstance(value, TensorImpl):
         return value.strided_array().item() if value._meta is WRAPPED_NUMBER else value

@@ -1,144 +1,32 @@
-"""Dispatcher: which kernel runs for which keys (PyTorch: aten/src/ATen/core/dispatch/Dispatcher.h, OperatorEntry.cpp).
+"""Dispatcher: which kernel runs for a call (PyTorch: aten/src/ATen/core/dispatch/Dispatcher.h, OperatorEntry.h).
 
-Kernels are registered per operator and key, or per key for all operators (a backend fallback). From them follows each
-operator's dispatch table: one row per runtime key, filled by the first of these that is there:
+Kernels are registered per operator and key, or per key for all operators (a backend fallback). From them follows
+each operator's dispatch table, with one row per runtime key: see dispatch_table.py.
 
-1. the operator's own kernel for that key
-2. an alias key that covers it: CompositeExplicitAutogradNonFunctional, CompositeExplicitAutograd,
-   CompositeImplicitAutograd (for an autograd key only where the backend below has no kernel of its own), Autograd,
-   FuncTorchBatchedDecomposition
-3. the key's backend fallback
-
-Keys whose row holds a fallthrough are masked out of a call's key set; the call goes to the row of the highest key that is
-left. What a key set leads to is worked out at its first use and remembered in the operator's KernelTable until any
-registration changes.
+Keys whose row holds a fallthrough are masked out of a call's key set; the call goes to the row of the
+highest key that is left. What a key set leads to is worked out at its first use and remembered in the
+operator's KernelTable until any registration changes.
 """
 
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 from ...c10 import dispatch_key_set
-from ...c10.dispatch_key import BACKENDS, FUNCTIONALITIES, PER_BACKEND, DispatchKey, parse
+from ...c10.dispatch_key import DispatchKey, parse
 from ...c10.dispatch_key_set import NUM_BACKENDS, DispatchKeySet
 from ...c10.pieces import an_int, on_swap, piece
-from . import boxing, gen_operators
+from . import boxing, dispatch_table, gen_operators
+from .dispatch_table import ALIAS_COVERS, Row, runtime_keys
 from .function_schema import FunctionSchema
 from .kernel_function import KernelFunction
 from .op_overload import OpOverload
-
-# Keys whose tensors have an autograd of no backend's own.
-AUTOGRADOTHER_BACKENDS = tuple(
-    parse(name) for name in ("FPGA", "Vulkan", "Metal", "CustomRNGKeyId", "MkldnnCPU")
-) + tuple(parse(kind + backend) for kind in ("Quantized", "Sparse", "SparseCsr") for backend in BACKENDS)
-_DENSE = tuple(parse(backend) for backend in BACKENDS)
-_AUTOGRADS = (
-    parse("AutogradOther"),
-    *(parse("Autograd" + backend) for backend in BACKENDS),
-    parse("AutogradNestedTensor"),
-)
-_BACKENDS = _DENSE + AUTOGRADOTHER_BACKENDS
-_NESTED = tuple(parse("NestedTensor" + backend) for backend in BACKENDS)
-
-# Alias key -> the runtime keys it fills.
-ALIAS_COVERS: dict[str, frozenset[DispatchKey]] = {
-    "Autograd": frozenset(_AUTOGRADS),
-    "CompositeImplicitAutograd": frozenset(_BACKENDS + _AUTOGRADS + _NESTED),
-    "CompositeExplicitAutograd": frozenset(_BACKENDS),
-    # A backend that has only functional kernels must not get in-place ones that call them.
-    "CompositeExplicitAutogradNonFunctional": frozenset(
-        key
-        for key in _BACKENDS
-        if FUNCTIONALITIES[key.functionality - 1] != "Sparse"
-        and BACKENDS[key.backend - 1] not in ("XLA", "Lazy")
-    ),
-    "FuncTorchBatchedDecomposition": frozenset((parse("FuncTorchBatched"),)),
-    "CompositeImplicitAutogradNestedTensor": frozenset((*_NESTED, parse("AutogradNestedTensor"))),
-}
-
-
-def runtime_keys() -> Iterator[DispatchKey]:
-    """Every key that has a row, in the order in which PyTorch prints a table."""
-    yield DispatchKey.Undefined
-    for functionality in FUNCTIONALITIES:
-        if functionality in PER_BACKEND:
-            yield from (parse(PER_BACKEND[functionality] + backend) for backend in BACKENDS)
-        else:
-            yield parse(functionality)
-
-
-def backends_below(key: DispatchKey) -> tuple[DispatchKey, ...]:
-    """The backend keys that an autograd key stands above; none for any other key."""
-    if key.name == "AutogradOther":
-        return AUTOGRADOTHER_BACKENDS
-    if key.backend and FUNCTIONALITIES[key.functionality - 1] == "AutogradFunctionality":
-        return (parse(BACKENDS[key.backend - 1]),)
-    return ()
 
 
 @piece(returns=lambda out, args: an_int(out))
 def compute_key_set(tensors: list[int], included: int, excluded: int) -> int:
     """The key set of a call: the keys of its tensors and the included ones, without the excluded ones."""
     return dispatch_key_set.remove_key(dispatch_key_set.union(tensors) | included, excluded)
-
-
-def _a_row(out: Any, args: tuple[Any, ...]) -> tuple[str, str] | None:
-    if out is None:
-        return None
-    if isinstance(out, tuple | list) and len(out) == 2 and out[0] in (*args[1], args[0]):
-        return out[0], str(out[1])
-    raise ValueError("None, or a pair (key whose kernel is used, reason)")
-
-
-@piece(returns=_a_row)
-def resolve_kernel(key: str, registered: frozenset[str], fallbacks: frozenset[str]) -> tuple[str, str] | None:
-    """Whose kernel the row of runtime key `key` holds: (name of the key it was registered to, reason), or None.
-
-    registered: the keys that the operator has kernels for; fallbacks: the keys that have a backend fallback. The
-    reasons are PyTorch's: "kernel", "default backend kernel", "math kernel", "nested kernel", "autograd kernel",
-    "batched kernel", "backend fallback", "ambiguous autogradother".
-    """
-    if key in registered:
-        return key, "kernel"
-    row = parse(key)
-    undefined = key == "Undefined"
-    for alias in ("CompositeExplicitAutogradNonFunctional", "CompositeExplicitAutograd"):
-        if alias in registered and (undefined or row in ALIAS_COVERS[alias]):
-            return alias, "default backend kernel"
-    alias = "CompositeImplicitAutogradNestedTensor"
-    if alias in registered and row in ALIAS_COVERS[alias]:
-        return alias, "nested kernel"
-    alias = "CompositeImplicitAutograd"
-    if alias in registered and (undefined or row in ALIAS_COVERS[alias]):
-        below = any(backend.name in registered for backend in backends_below(row))
-        if key == "AutogradOther" and below:
-            return alias, "ambiguous autogradother"
-        if not (below or "CompositeExplicitAutograd" in registered):
-            return alias, "math kernel"
-    if "Autograd" in registered and row in ALIAS_COVERS["Autograd"]:
-        return "Autograd", "autograd kernel"
-    alias = "FuncTorchBatchedDecomposition"
-    if alias in registered and row in ALIAS_COVERS[alias]:
-        return alias, "batched kernel"
-    if key in fallbacks:
-        return key, "backend fallback"
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row of a dispatch table: the runtime key, the kernel or None, and how it came there."""
-
-    key: DispatchKey
-    kernel: KernelFunction | None
-    reason: str
-
-    def __str__(self) -> str:
-        if self.kernel is None:
-            return f"{self.key}: {self.reason}"
-        kind = "fallthrough registered" if self.kernel.is_fallthrough else "registered"
-        return f"{self.key}: {kind} at {self.kernel.registered} [{self.reason}]"
 
 
 class KernelTable(dict[int, Callable[..., Any]]):
@@ -222,7 +110,7 @@ class OperatorHandle:
 
     def _resolve(self, key: DispatchKey) -> Row:
         registered = frozenset(key.name for key, kernels in self.registrations.items() if kernels)
-        resolved = resolve_kernel(key.name, registered, self.dispatcher.fallback_names())
+        resolved = dispatch_table.resolve_kernel(key.name, registered, self.dispatcher.fallback_names())
         if resolved is None:
             return Row(key, None, "missing")
         name, reason = resolved
@@ -251,7 +139,8 @@ class OperatorHandle:
     def winner(self, key_set: int) -> tuple[Row, int]:
         """The row that a call with `key_set` goes to, and the effective key set, which its kernel is told.
 
-        Raises NotImplementedError where no kernel is there, naming the operator, the keys and what is registered.
+        Raises NotImplementedError where no kernel is there, naming the operator, the keys and what is
+        registered.
         """
         left = self.effective(key_set)
         key = dispatch_key_set.highest_priority_key(left)

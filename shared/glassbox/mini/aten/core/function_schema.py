@@ -1,7 +1,8 @@
-"""FunctionSchema: what an operator takes and returns, read from one line (PyTorch: aten/src/ATen/core/function_schema.h).
+"""FunctionSchema: what an operator takes and returns (PyTorch: aten/src/ATen/core/function_schema.h).
 
-`add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)` says: the op add_, overload Tensor; self
-is written to (the !) and comes back (the same letter); alpha goes by keyword. A letter without ! marks a view.
+`add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)` says: the op add_, overload
+Tensor; self is written to (the !) and comes back (the same letter); alpha goes by keyword. A letter without
+! marks a view.
 """
 
 import re
@@ -15,7 +16,8 @@ BASE_TYPES = frozenset(
 )
 NO_DEFAULT = type("NoDefault", (), {"__repr__": lambda self: "NO_DEFAULT", "__slots__": ()})()
 
-# Operators that take a Python number where their schema says Tensor (PyTorch: should_allow_numbers_as_tensors).
+# Operators that take a Python number where their schema says Tensor (PyTorch:
+# should_allow_numbers_as_tensors).
 NUMBERS_AS_TENSORS = frozenset(
     name + end
     for name in ("add", "sub", "mul", "div", "true_divide", "floor_divide", "divide", "multiply", "subtract")
@@ -240,10 +242,7 @@ def _argument(text: str, keyword: bool, line: str) -> Argument:
 
 
 def _returns(text: str, line: str) -> tuple[Return, ...]:
-    if text.startswith("(") and text.endswith(")"):
-        parts = _split(text[1:-1])
-    else:
-        parts = [text]
+    parts = _split(text[1:-1]) if text.startswith("(") and text.endswith(")") else [text]
     found = []
     for part in parts:
         kind, _, name = part.partition(" ")

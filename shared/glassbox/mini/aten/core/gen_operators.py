@@ -1,7 +1,8 @@
 """The call of each operator, made from its schema (PyTorch: at::_ops::add_Tensor::call, by torchgen/gen.py).
 
-A call unites the key sets of its tensor arguments and of the thread, and hands itself to the kernel that the operator's
-table holds for that set. It is generated so that a call of two tensors costs no loop over a schema.
+A call unites the key sets of its tensor arguments and of the thread, and hands itself to the kernel that
+the operator's table holds for that set. It is generated so that a call of two tensors costs no loop over a
+schema.
 """
 
 import keyword
@@ -12,7 +13,7 @@ from ...c10.dispatch_key_set import FULL
 from ...c10.dtype import int64
 from ...c10.local_dispatch_key_set import local_keys
 from .function_schema import Argument, FunctionSchema
-from .source import compile_source
+from .source import compile_later, compile_source, ready
 
 
 def key_set_of_list(tensors: Iterable[Any]) -> int:
@@ -85,26 +86,25 @@ def take_steps(
     call: Callable[..., Any], schema: FunctionSchema, step: Callable[[list[int], int, int], int] | None
 ) -> None:
     """Lets an operator's call, wherever it is already held, unite the key sets by `step`; None for its own way."""
-    namespace: dict[str, Any] = call.__globals__  # type: ignore[attr-defined]
-    stepwise = "compute_key_set" in namespace
-    if stepwise == (step is not None):
+    namespace: dict[str, Any] = call.__globals__
+    if (namespace.get("compute_key_set") is not None) == (step is not None):
         return
-    if step is None:
-        del namespace["compute_key_set"]
-        text = call_source(schema)
-    else:
-        namespace["compute_key_set"] = step
-        text = stepwise_call_source(schema)
+    ready(call)
+    namespace["compute_key_set"] = step
+    text = call_source(schema) if step is None else stepwise_call_source(schema)
     compiled = compile_source(text, f"{schema.key}.call", dict(namespace))["call"]
     call.__code__ = compiled.__code__
 
 
 def make_call(schema: FunctionSchema, kernels: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
     """The operator's call over its table of kernels."""
-    namespace: dict[str, Any] = {
-        "local_keys": local_keys.get,
-        "kernels": kernels,
-        "key_set_of_list": key_set_of_list,
-        "FULL": FULL,
-    }
-    return compile_source(call_source(schema), f"{schema.key}.call", namespace)["call"]
+
+    def names() -> dict[str, Any]:
+        return {
+            "local_keys": local_keys.get,
+            "kernels": kernels,
+            "key_set_of_list": key_set_of_list,
+            "FULL": FULL,
+        }
+
+    return compile_later("call", f"{schema.key}.call", lambda: call_source(schema), names)

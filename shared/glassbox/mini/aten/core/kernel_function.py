@@ -11,8 +11,9 @@ class KernelFunction:
     registered    where, for people: "registered at native/binary_ops.py:12" without the first words
     boxed         the function is one (op, key_set, arguments) that serves any operator
 
-    A boxed function is told the effective key set of the call. An unboxed one gets the set as it was looked up with, which
-    may hold keys that the operator has fallthroughs for: it masks out what lies above it and hands on the rest.
+    A boxed function is told the effective key set of the call. An unboxed one gets the set as it was looked
+    up with, which may hold keys that the operator has fallthroughs for: it masks out what lies above it and
+    hands on the rest.
     """
 
     __slots__ = ("function", "registered", "boxed")

@@ -21,7 +21,8 @@ from .op_overload import OpOverload
 
 KINDS = ("DEF", "IMPL", "FRAGMENT")
 
-# (operator, key) pairs that some Library holds a kernel for, and the namespaces that one of kind DEF has taken.
+# (operator, key) pairs that some Library holds a kernel for, and the namespaces that one of kind DEF has
+# taken.
 _taken: dict[tuple[str, DispatchKey], int] = {}
 _namespaces: set[str] = set()
 
@@ -37,9 +38,9 @@ fallthrough_kernel = _Fallthrough()
 class Library:
     """A bundle of registrations in one namespace.
 
-    kind: "DEF" and "FRAGMENT" may define operators, of "DEF" there is one per namespace; "IMPL" registers kernels only.
-    Namespace "_" with "IMPL" registers fallbacks. ValueError for another kind or namespace, RuntimeError for a namespace
-    whose DEF is there.
+    kind: "DEF" and "FRAGMENT" may define operators, of "DEF" there is one per namespace; "IMPL" registers
+    kernels only. Namespace "_" with "IMPL" registers fallbacks. ValueError for another kind or namespace,
+    RuntimeError for a namespace whose DEF is there.
     """
 
     def __init__(self, ns: str, kind: str = "FRAGMENT", dispatch_key: str = "") -> None:
@@ -50,7 +51,8 @@ class Library:
         if kind == "DEF":
             if ns in _namespaces or ns == "aten":
                 raise RuntimeError(
-                    f"only one Library of kind DEF can define the namespace {ns}: make this one a FRAGMENT, or take the "
+                    f"only one Library of kind DEF can define the namespace {ns}: make this one a FRAGMENT, or take "
+                    "the "
                     f"other back"
                 )
             _namespaces.add(ns)
@@ -62,7 +64,8 @@ class Library:
     def define(self, schema: str, *, tags: tuple[str, ...] = ()) -> str:
         """A new operator from its schema line; returns its name.
 
-        RuntimeError where the line cannot be read or the operator is there already; ValueError for another namespace.
+        RuntimeError where the line cannot be read or the operator is there already; ValueError for another
+        namespace.
         """
         if self.kind == "IMPL":
             raise RuntimeError('a Library of kind "IMPL" defines no operators: make one of kind "FRAGMENT"')
@@ -84,9 +87,10 @@ class Library:
     ) -> None:
         """`fn` runs for calls of an operator whose highest key is `dispatch_key`, an alias key for all it covers.
 
-        fn gets the arguments as Python writes them, defaults left out, and before them the call's DispatchKeySet where
-        with_keyset is set; library.fallthrough_kernel lets calls pass over the key. The newest kernel counts. RuntimeError
-        for an unknown key or operator, and unless allow_override where a Library holds a kernel for the two already.
+        fn gets the arguments as Python writes them, defaults left out, and before them the call's
+        DispatchKeySet where with_keyset is set; library.fallthrough_kernel lets calls pass over the key.
+        The newest kernel counts. RuntimeError for an unknown key or operator, and unless allow_override
+        where a Library holds a kernel for the two already.
         """
         self._impl(op_name, lambda op: _python_kernel(fn, with_keyset), dispatch_key, allow_override)
 
@@ -102,7 +106,8 @@ class Library:
         held = (op.name, key)
         if _taken.get(held) and not allow_override:
             raise RuntimeError(
-                f"This is not allowed since there's already a kernel registered from Python for {op.name} and {key.name}: "
+                f"This is not allowed since there's already a kernel registered from Python for {op.name} and "
+                f"{key.name}: "
                 f"take that Library back, or say allow_override=True"
             )
         registration = dispatcher.register_impl(op, key, make(op))

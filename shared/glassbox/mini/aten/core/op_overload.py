@@ -1,6 +1,7 @@
 """OpOverload: an operator as Python has it, in mini.ops and in the hands of a dispatch mode (PyTorch: torch/_ops.py).
 
-`mini.ops.aten.add` is a packet of overloads that finds the one its arguments fit; `mini.ops.aten.add.Tensor` is one of them.
+`mini.ops.aten.add` is a packet of overloads that finds the one its arguments fit;
+`mini.ops.aten.add.Tensor` is one of them.
 """
 
 from collections.abc import Iterator

@@ -12,7 +12,7 @@ from . import python_arg_parser as parser
 from .aten.core.dispatcher import OperatorHandle
 from .aten.core.function_schema import Argument
 from .aten.core.gen_operators import literal
-from .aten.core.source import compile_source
+from .aten.core.source import compile_later
 from .c10 import tensor_impl
 from .c10.tensor_impl import TensorImpl
 
@@ -135,10 +135,14 @@ def _defaults(op: OperatorHandle) -> tuple[Any, ...]:
 def _compiled(
     name: str, op: OperatorHandle, method: bool, with_out: Callable[..., Any] | None = None
 ) -> Callable[..., Any]:
-    text, namespace = _source(name, op, method, with_out is not None)
-    # by_name: sizes that are given by keyword, which no signature with *sizes can say.
-    namespace |= {"call": op.call, "with_out": with_out, "by_name": _parsed(name, [op])}
-    function = compile_source(text, f"{'Tensor.' if method else ''}{name}", namespace)[name]
+    source = functools.cache(lambda: _source(name, op, method, with_out is not None))
+
+    def names() -> dict[str, Any]:
+        # by_name: sizes that are given by keyword, which no signature with *sizes can say.
+        return source()[1] | {"call": op.call, "with_out": with_out, "by_name": _parsed(name, [op])}
+
+    where = f"{'Tensor.' if method else ''}{name}"
+    function = compile_later(name, where, lambda: source()[0], names)
     function.__doc__ = str(op.schema)
     return function
 

@@ -1,7 +1,7 @@
 """ADInplaceOrView kernels, made from schemas (PyTorch: tools/autograd/gen_inplace_or_view_type.py).
 
-An op that writes counts up the version of what it wrote to; an op that gives a view writes down of what. This lies between
-Autograd and the backend, so it also happens where nothing is recorded.
+An op that writes counts up the version of what it wrote to; an op that gives a view writes down of what. This lies
+between Autograd and the backend, so it also happens where nothing is recorded.
 """
 
 from collections.abc import Callable

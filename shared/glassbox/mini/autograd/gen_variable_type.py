@@ -1,8 +1,8 @@
-"""Node classes and Autograd kernels, made from derivatives.yaml (PyTorch: tools/autograd/gen_autograd_functions.py, gen_variable_type.py).
+"""Node classes and Autograd kernels, made from derivatives.yaml (PyTorch: tools/autograd/gen_variable_type.py).
 
-An Autograd kernel makes the op's node where a gradient is wanted, saves what its formulas need, and redispatches to what
-lies below; afterwards the node becomes the result's grad_fn. An op without formulas gets a node that says so when a gradient
-arrives.
+An Autograd kernel makes the op's node where a gradient is wanted, saves what its formulas need, and redispatches to
+what lies below; afterwards the node becomes the result's grad_fn. An op without formulas gets a node that says so
+when a gradient arrives.
 """
 
 from collections.abc import Callable
@@ -11,10 +11,20 @@ from typing import Any
 from ..aten.core.dispatcher import OperatorHandle
 from ..aten.core.function_schema import Argument, FunctionSchema
 from ..aten.core.gen_operators import names, parameters
-from ..aten.core.source import compile_source
+from ..aten.core.source import compile_later, compile_source
 from ..c10.dispatch_key_set import AFTER_AUTOGRAD
 from ..c10.grad_mode import grad_enabled
-from . import anomaly, functions_manual, node, saved_variable, variable, view
+from . import (
+    anomaly,
+    functions_manual,
+    functions_nn,
+    functions_pointwise,
+    functions_reduction,
+    node,
+    saved_variable,
+    variable,
+    view,
+)
 from .load_derivatives import DifferentiabilityInfo, Formula
 
 _NAMESPACE: dict[str, Any] = {
@@ -36,25 +46,40 @@ _NAMESPACE: dict[str, Any] = {
 }
 
 
+_classes: dict[str, type[node.Node]] = {}
+
+
+def node_class(info: DifferentiabilityInfo) -> type[node.Node]:
+    """The class of an op's nodes, made when the first one is."""
+    found = _classes.get(info.node)
+    if found is None or info.schema.namespace != "aten":
+        found = _classes[info.node] = make_node(info)
+    return found
+
+
 def make_node(info: DifferentiabilityInfo, formulas: dict[str, Any] | None = None) -> type[node.Node]:
     """The class of an op's nodes. formulas: more names that its expressions may use."""
-    namespace = dict(_NAMESPACE) | vars(functions_manual) | (formulas or {})
+    namespace = dict(_NAMESPACE)
+    for module in (functions_nn, functions_reduction, functions_pointwise, functions_manual):
+        namespace |= vars(module)
+    namespace |= formulas or {}
     return compile_source(node_source(info), info.node, namespace)[info.node]
 
 
-def make_kernel(
-    op: OperatorHandle, info: DifferentiabilityInfo | None, node_class: type[node.Node] | None
-) -> Callable[..., Any]:
+def make_kernel(op: OperatorHandle, info: DifferentiabilityInfo | None) -> Callable[..., Any]:
     """The op's Autograd kernel; without info one that makes a node that has no derivative."""
-    namespace = dict(_NAMESPACE) | {"kernels": op.kernels}
     name = op.schema.key.replace(".", "_")
-    if op.schema.is_out:
-        text = out_source(op.schema, name)
-    else:
-        if info is not None and node_class is not None:
-            namespace[info.node] = node_class
-        text = kernel_source(op.schema, name, info)
-    return compile_source(text, f"VariableType.{op.schema.key}", namespace)[name]
+
+    def write() -> str:
+        return out_source(op.schema, name) if op.schema.is_out else kernel_source(op.schema, name, info)
+
+    def names() -> dict[str, Any]:
+        found = _NAMESPACE | {"kernels": op.kernels}
+        if info is not None and info.formulas and not op.schema.is_out:
+            found[info.node] = node_class(info)
+        return found
+
+    return compile_later(name, f"VariableType.{op.schema.key}", write, names)
 
 
 # Nodes
@@ -77,7 +102,10 @@ def node_source(info: DifferentiabilityInfo) -> str:
         lines.append(f"    n_outputs = {-1 if schema.returns[0].type.is_list else len(schema.returns)}")
     lines += ["", f"    def apply(node, {'*grads' if many else 'grad'}):"]
     if many:
-        lines += ["        if all(grad is None for grad in grads):", "            return (None,) * len(node.next_edges)"]
+        lines += [
+            "        if all(grad is None for grad in grads):",
+            "            return (None,) * len(node.next_edges)",
+        ]
         if any("grad" in _names(f.expression) for f in info.formulas):
             lines.append("        grad = grads[0]")
             if not any("grads" in _names(f.expression) for f in info.formulas):
@@ -87,7 +115,7 @@ def node_source(info: DifferentiabilityInfo) -> str:
     lines.append("        edges = node.next_edges")
     lines += _apply_with_lists(info, lists) if lists else _apply(info)
     lines += ["", "    def release_variables(node):"]
-    released = [name for name in (*_saved(info), *_results(info))]
+    released = [*_saved(info), *_results(info)]
     for name in released:
         lines += [f"        if node.saved_{name} is not None:", f"            node.saved_{name}.release()"]
     if not released:
@@ -130,7 +158,10 @@ def _apply_with_lists(info: DifferentiabilityInfo, lists: list[str]) -> list[str
     for name in info.inputs:
         formula = next(f for f in info.formulas if name in f.inputs)
         count = f"node.count_{name}" if name in lists else "1"
-        lines += [f"        count = {count}", "        if any(edge is not None for edge in edges[place:place + count]):"]
+        lines += [
+            f"        count = {count}",
+            "        if any(edge is not None for edge in edges[place:place + count]):",
+        ]
         lines += [f"            {line}" for line in _unpacked(formula)]
         value = formula.expression if name in lists else f"[{formula.expression}]"
         lines += [f"            results.extend({value})", "        else:", "            results.extend([None] * count)"]
@@ -183,9 +214,7 @@ def kernel_source(schema: FunctionSchema, name: str, info: DifferentiabilityInfo
     return "\n".join([*lines, "    return result"]) + "\n"
 
 
-def _make_node(
-    schema: FunctionSchema, info: DifferentiabilityInfo | None, differentiable: list[Argument]
-) -> list[str]:
+def _make_node(schema: FunctionSchema, info: DifferentiabilityInfo | None, differentiable: list[Argument]) -> list[str]:
     if info is None:
         edges = " + ".join(
             f"edges_of_list({a.name})" if a.type.is_list else f"(gradient_edge({a.name}),)" for a in differentiable

@@ -694,7 +694,9 @@ class SavedValues(Table):
 
 @dataclass(frozen=True, slots=True)
 class Recording(Table):
-    """What a program did: its operator calls, their hops, what was saved for backward, and the simulated device's work."""
+    """What a program did: its operator calls, their hops, what was saved for backward, and the simulated
+    device's work.
+    """
 
     ops: OpLog
     hops: Onion

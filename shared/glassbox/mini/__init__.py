@@ -1,7 +1,7 @@
 """A small PyTorch over NumPy with the same names and the same semantics (PyTorch: torch/__init__.py).
 
-c10 holds what a tensor is made of, aten what can be done with tensors and who decides what runs, autograd the layer that
-records and the engine that plays back. Each folder imports downwards only; torch is never imported.
+c10 holds what a tensor is made of, aten what can be done with tensors and who decides what runs, autograd the layer
+that records and the engine that plays back. Each folder imports downwards only; torch is never imported.
 """
 
 import importlib
@@ -46,6 +46,10 @@ globals().update({name: function for name, function in _functions.items() if nam
 
 def nonzero(input: Any, *, out: Any = None, as_tuple: Any = False) -> Any:  # noqa: A002
     """Indices of the elements that are not 0: (number of them, dimensions), or per dimension one tensor of them."""
+    if out is not None and (as_tuple or not isinstance(out, Tensor)):
+        raise TypeError(
+            f"nonzero(): argument 'out' must be a Tensor and goes with as_tuple=False, not {type(out).__name__}"
+        )
     return input.nonzero(as_tuple=True) if as_tuple else _functions["nonzero"](input, out=out)
 
 

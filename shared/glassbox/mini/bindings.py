@@ -62,9 +62,9 @@ def add_methods() -> dict[str, Callable[..., Any]]:
             methods.setdefault(base, []).append(op)
         if "function" in native.variants:
             functions.setdefault(base, []).append(op)
-    for name, overloads in methods.items():
+    for name, several in methods.items():
         if name not in vars(Tensor):
-            setattr(Tensor, name, gen_python_functions.make_method(name, overloads))
+            setattr(Tensor, name, gen_python_functions.make_method(name, several))
     return {
-        name: gen_python_functions.make_function(name, overloads) for name, overloads in functions.items()
+        name: gen_python_functions.make_function(name, several) for name, several in functions.items()
     }

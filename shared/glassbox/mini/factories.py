@@ -1,4 +1,7 @@
-"""tensor, as_tensor, from_numpy, arange: tensors made of Python's and NumPy's data (PyTorch: torch/csrc/utils/tensor_new.cpp)."""
+"""tensor, as_tensor, from_numpy, arange: tensors made of Python's and NumPy's data.
+
+PyTorch: torch/csrc/utils/tensor_new.cpp.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,8 +24,8 @@ def tensor(data: Any, *, dtype: DType | None = None, device: Any = None, require
     """A copy of `data`: a number, nested lists, tuples or ranges of them, a NumPy array or a tensor.
 
     The dtype is float32 where any number is a float or there is none, bool where all are bools, else int64.
-    Raises ValueError where nested lists have unequal lengths or more than 64 levels, TypeError or RuntimeError for what is
-    no number.
+    Raises ValueError where nested lists have unequal lengths or more than 64 levels, TypeError or RuntimeError for
+    what is no number.
     """
     where = CPU if device is None else Device(device)
     made = _make(data, None if dtype is None else dtypes.named(dtype, "tensor"))
@@ -44,7 +47,8 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tens
 def from_numpy(array: np.ndarray) -> Tensor:
     """A tensor over the memory of `array`: a change in one is seen in the other.
 
-    TypeError for what is no array or has a dtype without a counterpart, ValueError for strides that a tensor cannot have.
+    TypeError for what is no array or has a dtype without a counterpart, ValueError for strides that a tensor cannot
+    have.
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
@@ -55,7 +59,9 @@ def from_numpy(array: np.ndarray) -> Tensor:
             "currently supported. (You can probably work around this by making a copy of your array with array.copy().)"
         )
     if any(step % array.itemsize for step in array.strides):
-        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array first.")
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array first."
+        )
     owner, stride = _owner_of(array), tuple(step // array.itemsize for step in array.strides)
     offset = (array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]) // array.itemsize
     found = Tensor.fresh(Storage.over(owner), array.shape, stride, dtype, CPU)

@@ -1,7 +1,7 @@
 """Python's operators on tensors: a + b and its kin (PyTorch: the nb_ slots of python_variable_methods.cpp).
 
-Each slot tests for the common case, two tensors, and hands on to the op's call; a number becomes a wrapped number. Anything
-else is NotImplemented, so the other operand may know what to do.
+Each slot tests for the common case, two tensors, and hands on to the op's call; a number becomes a wrapped number.
+Anything else is NotImplemented, so the other operand may know what to do.
 """
 
 from collections.abc import Callable
@@ -99,7 +99,7 @@ def _reflected() -> dict[str, Callable[..., Any]]:
                 if strict:
                     raise TypeError(f"this slot of Tensor doesn't apply to a {type(self).__name__}")
                 return NotImplemented
-            known = isinstance(other, NUMBERS) or isinstance(other, TensorImpl)
+            known = isinstance(other, (*NUMBERS, TensorImpl))
             return function(self, other) if known else NotImplemented
 
         return slot

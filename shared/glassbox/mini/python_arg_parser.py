@@ -1,8 +1,8 @@
 """Reading the arguments of a Python call (PyTorch: torch/csrc/utils/python_arg_parser.cpp).
 
 Python lets a caller leave out defaults, use keywords, give a number for a tensor, one int for a list, or sizes one by
-one. An operator's call wants every argument of its schema in order. The functions here go from one to the other or raise
-TypeError in the words of the operator that was called.
+one. An operator's call wants every argument of its schema in order. The functions here go from one to the other or
+raise TypeError in the words of the operator that was called.
 """
 
 import operator
@@ -209,8 +209,20 @@ def make_binder(schema: FunctionSchema) -> Callable[[tuple[Any, ...], dict[str, 
     known = {argument.name for argument in schema.arguments}
     varargs = takes_varargs(positional)
     aliases = {"axis": "dim", "axes": "dim", "keepdims": "keepdim", "x": "self", "x2": "other"}
+    converters = [(convert, where) for _, convert, where in steps[: len(positional)]]
+    required = sum(not argument.has_default for argument in positional)
+    by_keyword = all(argument.has_default for argument in schema.arguments[len(positional) :])
+    defaults = tuple(argument.default for argument in schema.arguments)
 
     def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        count = len(args)
+        if not kwargs and not varargs and by_keyword and required <= count <= len(positional):
+            # Nothing by name and nothing missing: no need to look up who is who.
+            bound = [convert(value, where) for (convert, where), value in zip(converters, args, strict=False)]
+            return (*bound, *defaults[count:])
+        return look_up(args, kwargs)
+
+    def look_up(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         if varargs and len(args) != len(positional) or varargs and args and _is_int(args[-1]):
             fixed = len(positional) - 1
             if len(args) > fixed:
@@ -245,7 +257,9 @@ def _is_int(value: Any) -> bool:
     return isinstance(value, int | np.integer) or isinstance(value, TensorImpl) and not value._shape
 
 
-def choose(name: str, overloads: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+def choose(
+    name: str, overloads: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, tuple[Any, ...]]:
     """The first overload whose schema takes the arguments, and the arguments bound to it.
 
     TypeError with all the schemas where none does.

@@ -1,7 +1,9 @@
-"""Indexing: x[...] as a row of operators (PyTorch: torch/csrc/autograd/python_variable_indexing.cpp, ATen/TensorIndexing.h).
+"""Indexing: x[...] as a row of operators.
 
-Ints, slices, None and Ellipsis become select, slice, unsqueeze, each a view of the one before. Tensors, lists and bools pick
-elements one by one: they are kept until the views are made and go to index or index_put_ together.
+PyTorch: torch/csrc/autograd/python_variable_indexing.cpp, ATen/TensorIndexing.h.
+
+Ints, slices, None and Ellipsis become select, slice, unsqueeze, each a view of the one before. Tensors, lists and
+bools pick elements one by one: they are kept until the views are made and go to index or index_put_ together.
 """
 
 import operator
@@ -39,12 +41,17 @@ def setitem(self: Any, key: Any, value: Any, make_tensor: MakeTensor) -> None:
         return
     if len(value._shape) > 0 and value._device.type != view._device.type:
         value = value.to(device=view._device)
-    if value._dtype is not view._dtype:
+    if value._dtype is not view._dtype and not value._shape and _is_mask(picks):
         value = value.to(view._dtype)
     ones = next((dim for dim, n in enumerate(value._shape) if n != 1), len(value._shape))
     if len(value._shape) > 1 and ones:
         value = at.view(value, value._shape[ones:])
     at.index_put_(view, picks, value, False)
+
+
+def _is_mask(picks: tuple[Any, ...]) -> bool:
+    given = [pick for pick in picks if pick is not None]
+    return len(given) == 1 and given[0]._dtype in (bool_, uint8)
 
 
 def assign(target: Any, value: Any) -> None:
@@ -63,9 +70,7 @@ def assign(target: Any, value: Any) -> None:
         at.copy_(target, at.expand(source, target._shape, False), False)
 
 
-def apply_key(
-    self: Any, key: Any, make_tensor: MakeTensor, written: bool = False
-) -> tuple[Any, tuple[Any, ...]]:
+def apply_key(self: Any, key: Any, make_tensor: MakeTensor, written: bool = False) -> tuple[Any, tuple[Any, ...]]:
     """The view that the key's ints, slices, None and Ellipsis name, and the picking indices per dimension of it.
 
     written: it is to be written to, so that a slice of everything need not be a view.
@@ -91,7 +96,9 @@ def apply_key(
         elif isinstance(item, slice):
             start, stop, step = bounds(item)
             if len(items) == 1 and not written or not _is_whole(start, stop, step, view._shape[dim]):
-                view = at.slice_Tensor(view, dim, start or 0, END if stop is None else stop, 1 if step is None else step)
+                view = at.slice_Tensor(
+                    view, dim, start or 0, END if stop is None else stop, 1 if step is None else step
+                )
             dim += 1
         elif isinstance(item, bool):
             view = at.unsqueeze(view, dim)
@@ -101,6 +108,9 @@ def apply_key(
             _put(picks, dim, item)
             dim += len(item._shape) if item._dtype in (bool_, uint8) else 1
         else:
+            size = view._shape[dim]
+            if not -size <= item < size:
+                raise IndexError(f"index {item} is out of bounds for dimension {dim} with size {size}")
             view = at.select_int(view, dim, item)
     return view, tuple(picks)
 

@@ -1,8 +1,8 @@
 """A whole autograd in one file, over NumPy arrays: what mini.autograd does, in its shortest form.
 
-A Tensor is an array and, where gradients are wanted, the node that made it. A node knows where its gradients go, one edge per
-operand, and how to compute them from its own. `backward` counts how many gradients each node waits for, keeps those that
-wait for none in a queue, newest first, and adds up gradients where paths meet.
+A Tensor is an array and, where gradients are wanted, the node that made it. A node knows where its gradients go, one
+edge per operand, and how to compute them from its own. `backward` counts how many gradients each node waits for,
+keeps those that wait for none in a queue, newest first, and adds up gradients where paths meet.
 
     x = Tensor([[1.0, 2.0]], requires_grad=True)
     loss = (x * x).sum()
@@ -29,7 +29,8 @@ class Node:
     """One step of the backward graph.
 
     name          of the operator whose step it is
-    edges         per operand (the node that its gradient goes to, how to compute it); operands without gradient are left out
+    edges         per operand (the node that its gradient goes to, how to compute it); operands without gradient are
+                  left out
     sequence_nr   the order of creation
     """
 
@@ -82,7 +83,7 @@ class Tensor:
         return Tensor(self.data)
 
     def backward(self, grad: Any = None) -> None:
-        """Add the gradient of this tensor to the grad of every leaf it was made of; ValueError where it needs a start."""
+        """Add the gradient of this tensor to the grad of every leaf it was made of; ValueError without a start."""
         if self.node is None:
             raise ValueError("this tensor was made of nothing that requires grad")
         if grad is None:
@@ -163,9 +164,7 @@ class Tensor:
         """Over the last axis."""
         shifted = self.data - self.data.max(-1, keepdims=True)
         result = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
-        return record(
-            "log_softmax", result, (self, lambda g: g - np.exp(result) * g.sum(-1, keepdims=True))
-        )
+        return record("log_softmax", result, (self, lambda g: g - np.exp(result) * g.sum(-1, keepdims=True)))
 
     # Shapes
 

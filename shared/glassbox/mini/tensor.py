@@ -44,6 +44,9 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
 
     __slots__ = ()
 
+    # Made with the other methods; named here since this file uses it.
+    detach: Callable[..., Any]
+
     # What it is
 
     @property
@@ -140,7 +143,7 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
         """Say whether gradients of this leaf are wanted; RuntimeError for what cannot have one or is no leaf."""
         if requires_grad and not self._dtype.is_floating_point:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        if self.grad_fn is not None and not requires_grad:
+        if not requires_grad and self.grad_fn is not None:
             raise RuntimeError(
                 "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in "
                 "a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
@@ -149,7 +152,9 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
             from .c10 import inference_mode
 
             if not inference_mode.is_enabled():
-                raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+                raise RuntimeError(
+                    "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+                )
         self._requires_grad = bool(requires_grad) or self._grad_fn is not None
         return self
 
@@ -173,8 +178,8 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
             return None
         if self._grad is None and self._grad_fn is not None and not self.retains_grad:
             warnings.warn(
-                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't "
-                "be populated during autograd.backward(). Call .retain_grad() on it if you want it to be.",
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
+                "won't be populated during autograd.backward(). Call .retain_grad() on it if you want it to be.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -186,7 +191,9 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
             self._grad = None
             return
         if not isinstance(value, Tensor):
-            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+            raise TypeError(
+                f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}"
+            )
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
         if value._dtype is not self._dtype:
@@ -253,9 +260,7 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
         if not isinstance(value, TensorImpl):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         if self._requires_grad and not value._dtype.is_floating_point:
-            raise RuntimeError(
-                "data set to a tensor that requires gradients must be floating point or complex dtype"
-            )
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         if value._dtype is not self._dtype or value._device is not self._device:
             self._dtype, self._device, self._key_set = value._dtype, value._device, value._key_set
             # The leaf's node may be held by a graph that expects gradients as they were.
@@ -271,8 +276,8 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         if self._device.type != "cpu":
             raise TypeError(
-                f"can't convert {self._device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
-                f"memory first."
+                f"can't convert {self._device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
+                f"host memory first."
             )
         if self._dtype is bfloat16:
             raise TypeError("NumPy has no bfloat16: convert with .to(mini.float32) first")
@@ -364,7 +369,11 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
 
     def nonzero(self, *, as_tuple: Any = False) -> Any:
         """Indices of the elements that are not 0: (number of them, dimensions), or per dimension one tensor of them."""
-        return at.unbind_int(at.nonzero(at.unsqueeze(self, 0) if not self._shape else self), 1) if as_tuple else at.nonzero(self)
+        return (
+            at.unbind_int(at.nonzero(at.unsqueeze(self, 0) if not self._shape else self), 1)
+            if as_tuple
+            else at.nonzero(self)
+        )
 
     def item(self) -> Any:
         if self.numel() != 1:
@@ -372,7 +381,7 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
         return at._local_scalar_dense(self)
 
     def tolist(self) -> Any:
-        return compare.values(self if self._device.type == "cpu" else self.cpu()).tolist()
+        return (self if self._device.type == "cpu" else self.cpu()).values().tolist()
 
     # Indexing
 
@@ -389,9 +398,7 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
     def __setitem__(self, key: Any, value: Any) -> None:
         if not isinstance(value, TensorImpl):
             if not isinstance(value, _NUMBERS):
-                raise TypeError(
-                    f"can't assign a {type(value).__name__} to a tensor: make it one with mini.tensor(...)"
-                )
+                raise TypeError(f"can't assign a {type(value).__name__} to a tensor: make it one with mini.tensor(...)")
             value = copies.scalar_tensor(self, value, self._dtype)
         indexing.setitem(self, key, value, _as_tensor)
 
@@ -449,7 +456,8 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
     def __deepcopy__(self, memo: dict[Any, Any]) -> "Tensor":
         if not self.is_leaf:
             raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                "moment."
             )
         found = memo.get(id(self))
         if found is None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+
 from glassbox import mini
 from glassbox.mini.aten.core.dispatcher import dispatcher
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from .both import T
 
-POSITIVE = dict(low=0.3, high=2.5)
+POSITIVE = {"low": 0.3, "high": 2.5}
 M = T((3, 4))
 V = T((4,))
 S = T(())
@@ -27,6 +27,7 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
     "alias": [(M,)],
     "as_strided": [(M, [2, 3], [1, 4], 1), (M, [2, 2], [1, 1], 0), (T((4, 3), transposed=True), [2, 2], [3, 1])],
     "view": [(M, [2, 6])],
+    "_reshape_alias": [(M, [6, 2], [2, 1])],
     "_unsafe_view": [(M, [12])],
     "expand": [(T((3, 1)), [2, 3, 4]), (S, [3])],
     "permute": [(T((2, 3, 4)), [2, 0, -2])],
@@ -98,7 +99,11 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
         (M, V, T((4,))),
         (M, None, V),
         (M, V),
-        (T((6,), values=[0, 0, 1, 1, 2, 1.0]), T((6,), values=[0, 1, 1, 0, 1, 2.0]), T((6,), values=[2, 1, 1, 1, 0, 1.0])),
+        (
+            T((6,), values=[0, 0, 1, 1, 2, 1.0]),
+            T((6,), values=[0, 1, 1, 0, 1, 2.0]),
+            T((6,), values=[2, 1, 1, 1, 0, 1.0]),
+        ),
     ],
     "clamp_min": [(TIES, 1.0)],
     "clamp_min.Tensor": [(TIES, TIES2)],
@@ -183,7 +188,15 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
     ],
     "nll_loss2d_forward": [(T((2, 3, 2, 2)), index([[0, 1], [2, 0]], [[1, 1], [0, 2]]), None, 1, -100)],
     "nll_loss2d_backward": [
-        (S, T((1, 2, 1, 2), grad=False), T((1, 1, 2), dtype="int64", values=[[[0, 1]]]), None, 1, -100, T((), values=2.0, grad=False)),
+        (
+            S,
+            T((1, 2, 1, 2), grad=False),
+            T((1, 1, 2), dtype="int64", values=[[[0, 1]]]),
+            None,
+            1,
+            -100,
+            T((), values=2.0, grad=False),
+        ),
     ],
     "mse_loss": [(M, T((3, 4)), 1), (M, T((3, 4)), 0), (M, T((3, 4)), 2)],
     "mse_loss_backward": [(S, M, T((3, 4)), 1), (M, M, T((3, 4)), 0)],
@@ -207,7 +220,11 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
     "avg_pool2d_backward": [(T((1, 1, 2, 2)), T((1, 1, 4, 4)), [2, 2], [], [0, 0], False, True, None)],
     "_adaptive_avg_pool2d": [(IMG, [2, 4])],
     "_adaptive_avg_pool2d_backward": [(T((1, 1, 2, 2)), T((1, 1, 5, 5)))],
-    "embedding": [(T((5, 3)), index([0, 2], [2, 4])), (T((5, 3)), index(0, 2, 2), 2), (T((5, 3)), index(1, 1, 2), -1, True)],
+    "embedding": [
+        (T((5, 3)), index([0, 2], [2, 4])),
+        (T((5, 3)), index(0, 2, 2), 2),
+        (T((5, 3)), index(1, 1, 2), -1, True),
+    ],
     "embedding_dense_backward": [(T((3, 2)), index(0, 2, 2), 4, 2, False)],
     "native_dropout_backward": [(V, T((4,), dtype="bool"), 2.0)],
     # Copies

@@ -7,6 +7,7 @@ import weakref
 from typing import Any
 
 import pytest
+
 from glassbox import mini
 from glassbox.mini.autograd import accumulate_grad
 from glassbox.mini.autograd.engine import GraphTask
@@ -35,9 +36,7 @@ def edges_count_inputs(m: Any) -> Any:
     a, b = leaf(m, 4), m.ones(4)
     parts = leaf(m, 6).split(2)
     y = a * b + parts[1].sum()
-    return [
-        [(name_of(node), nr) for node, nr in each.grad_fn.next_functions] for each in (y, a * b, parts[2] + 1)
-    ]
+    return [[(name_of(node), nr) for node, nr in each.grad_fn.next_functions] for each in (y, a * b, parts[2] + 1)]
 
 
 @programs
@@ -421,7 +420,7 @@ def test_a_pass_can_be_watched_step_by_step() -> None:
     y = (x * 2).exp().sum()
     edge = get_gradient_edge(y)
     task = GraphTask([tuple(edge)], [mini.tensor(1.0)], False, False)
-    assert task.dependencies == {node: 1 for node in task.dependencies}
+    assert task.dependencies == dict.fromkeys(task.dependencies, 1)
     names = []
     for node in task.run():
         names.append(node.name())
@@ -485,7 +484,6 @@ def test_a_wide_graph_is_linear() -> None:
             y = y + y
             y = y * 0.5
         y.sum().backward()
-
 
     diamond(300)
     # Each level has two paths: walking all of them would never end.

@@ -5,11 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from .both import T, build, dispatcher, flat, mini_op, same
-from .cases import CASES, KEYWORDS
+
 from glassbox import mini
 from glassbox.mini.autograd.load_derivatives import differentiability_infos
 from glassbox.mini.python_arg_parser import make_binder
+
+from .both import T, build, dispatcher, flat, mini_op, same
+from .cases import CASES, KEYWORDS
 
 CALLS = [(key, args, {}) for key, several in CASES.items() for args in several] + KEYWORDS
 # Their second derivatives are not PyTorch's own choice there: at such points finite differences say nothing either.
@@ -74,7 +76,9 @@ def test_first_and_second_derivatives_are_pytorchs(key: str, args: tuple[Any, ..
                 known = a if a is not None else b
                 assert not known.detach().abs().sum().item(), f"second derivative {nr}: {a} and {b}"
                 continue
-            same(a, b, where=f"derivative {order + 1}, {nr}", rtol=1e-5 if loose else 1e-8, atol=1e-6 if loose else 1e-9)
+            same(
+                a, b, where=f"derivative {order + 1}, {nr}", rtol=1e-5 if loose else 1e-8, atol=1e-6 if loose else 1e-9
+            )
 
 
 def test_every_formula_is_tried() -> None:
@@ -154,7 +158,8 @@ def test_numbers_are_saved_under_pytorchs_names() -> None:
     values = rng.uniform(-1, 1, (3, 4)).tolist()
     for name, program in programs.items():
         nodes = [
-            program(module.tensor(values, requires_grad=True), module.tensor(values)).grad_fn for module in (mini, torch)
+            program(module.tensor(values, requires_grad=True), module.tensor(values)).grad_fn
+            for module in (mini, torch)
         ]
         assert saved_names(nodes[0]) - {f"_saved_{each}" for each in NAMES_OF_OURS} == saved_names(nodes[1]), name
         for each in saved_names(nodes[1]):

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+
 from glassbox import mini
 
 from .both import Programs, agree, raised
@@ -551,7 +552,9 @@ def test_messages_name_the_function() -> None:
             return grad
 
     x = mini.ones(2, requires_grad=True)
-    with pytest.raises(RuntimeError, match=r"ShortBackward returned an incorrect number of gradients \(expected 2, got 1\)"):
+    with pytest.raises(
+        RuntimeError, match=r"ShortBackward returned an incorrect number of gradients \(expected 2, got 1\)"
+    ):
         Short.apply(x, x).sum().backward()
 
 

@@ -5,6 +5,7 @@ import weakref
 from typing import Any
 
 import pytest
+
 from glassbox import mini
 
 from .both import Programs, agree, raised

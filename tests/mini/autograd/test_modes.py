@@ -5,6 +5,7 @@ import warnings
 from typing import Any
 
 import pytest
+
 from glassbox import mini
 
 from .both import Programs, agree, raised
@@ -60,7 +61,14 @@ def decorated_functions(m: Any) -> Any:
         return t * factor, modes(m)
 
     found = []
-    for decorate in (m.no_grad(), m.no_grad, m.enable_grad(), m.inference_mode(), m.inference_mode, m.inference_mode(False)):
+    for decorate in (
+        m.no_grad(),
+        m.no_grad,
+        m.enable_grad(),
+        m.inference_mode(),
+        m.inference_mode,
+        m.inference_mode(False),
+    ):
         wrapped = decorate(double)
         result, inside = wrapped(x, factor=3.0)
         found.append((wrapped.__name__, wrapped.__doc__, result.requires_grad, result.is_inference(), inside, modes(m)))
@@ -153,7 +161,9 @@ def inference_tensors(m: Any) -> Any:
         part = frozen[:2]
         inside = raised(lambda: frozen._version), frozen.requires_grad_(False).requires_grad
         wanted = m.ones(2, requires_grad=True)
-    found = [each.is_inference() for each in (frozen, product, view, part, frozen[:1], frozen.clone(), frozen + 1, wanted)]
+    found = [
+        each.is_inference() for each in (frozen, product, view, part, frozen[:1], frozen.clone(), frozen + 1, wanted)
+    ]
     return (
         inside,
         found,

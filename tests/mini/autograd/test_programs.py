@@ -1,8 +1,8 @@
 """Random programs of views, writes and arithmetic with a backward pass at the end: the same in mini and in PyTorch.
 
-A program is a list of steps over a pool of tensors. After every step the new or changed tensor is compared: shape, strides,
-values, version, whether it requires grad, its node; a step that raises must raise the same type in both. At the end come
-the gradients of all leaves, and those of their squared sum.
+A program is a list of steps over a pool of tensors. After every step the new or changed tensor is compared: shape,
+strides, values, version, whether it requires grad, its node; a step that raises must raise the same type in both. At
+the end come the gradients of all leaves, and those of their squared sum.
 """
 
 import warnings
@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from glassbox import mini
-from glassbox.mini.c10.layout import has_overlap
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from glassbox import mini
+from glassbox.mini.c10.layout import has_overlap
 
 from .both import alike, facts, name_of
 
@@ -207,9 +208,7 @@ def test_programs_do_what_they_are_for() -> None:
     rng = np.random.default_rng(0)
     ran = failed = with_grad = 0
     for _ in range(60):
-        steps = [
-            (STEPS[rng.integers(len(STEPS))], *(int(each) for each in rng.integers(0, 20, 4))) for _ in range(10)
-        ]
+        steps = [(STEPS[rng.integers(len(STEPS))], *(int(each) for each in rng.integers(0, 20, 4))) for _ in range(10)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             seen = trace(mini, steps, 15)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+
 from glassbox import mini
 from glassbox.records import Graph, GraphNode
 

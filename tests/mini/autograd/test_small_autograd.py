@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
 from glassbox import mini
 from glassbox.mini import small_autograd
 from glassbox.mini.small_autograd import AccumulateGrad, Node, Tensor, count_dependencies, no_grad
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def total(x: Any) -> Any:
@@ -121,7 +122,9 @@ def test_the_engine_takes_the_newest_that_is_ready_and_leaves_first(monkeypatch:
             (successor, lambda g, f=f, name=node.name: (seen.append(name), f(g))[1]) for successor, f in node.edges
         ]
     accumulate = AccumulateGrad.accumulate
-    monkeypatch.setattr(AccumulateGrad, "accumulate", lambda node, grad: (seen.append("leaf"), accumulate(node, grad))[1])
+    monkeypatch.setattr(
+        AccumulateGrad, "accumulate", lambda node, grad: (seen.append("leaf"), accumulate(node, grad))[1]
+    )
     late.backward()
     assert seen == ["mul", "mul", "leaf", "tanh", "exp", "leaf"]
 

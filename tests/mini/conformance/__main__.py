@@ -29,7 +29,7 @@ def main() -> int:
     print(f"{'entry':<44}" + "".join(f"{kind:>14}" for kind in KINDS) + f"{'left out':>10}")
     for entry in wanted:
         begun = time.monotonic()
-        ledger = Ledger()
+        ledger = Ledger(entry.name)
         for dtype in database.DTYPES:
             ledger.add(checks.check(entry, dtype, most, options.full))
         ledger.add(checks.check_errors(entry))

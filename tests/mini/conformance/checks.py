@@ -1,10 +1,13 @@
-"""The checks of one entry and dtype: results, methods, in-place and out= forms, errors (gradients: see gradients.py)."""
+"""The checks of one entry and dtype: results, methods, in-place and out= forms, errors (gradients: see
+gradients.py).
+"""
 
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
+
 from glassbox import mini
 from glassbox.mini.c10.tensor_impl import TensorImpl
 
@@ -19,7 +22,6 @@ from .compare import (
     value_problem,
 )
 from .database import Entry
-from .exclusions import excluded
 from .ledger import Ledger
 from .translate import Unsupported, for_mini, for_torch, leaves
 from .variants import LAYOUTS, variant
@@ -50,7 +52,7 @@ class Outcome:
 
 def check(entry: Entry, dtype: torch.dtype, most: int | None, full: bool) -> Ledger:
     """All checks of an entry in a dtype on at most so many samples; full: each sample in every layout."""
-    ledger = Ledger()
+    ledger = Ledger(entry.name)
     name = str(dtype).removeprefix("torch.")
     if dtype not in entry.info.dtypes:
         _refused_dtype(entry, dtype, ledger)
@@ -68,13 +70,12 @@ def check(entry: Entry, dtype: torch.dtype, most: int | None, full: bool) -> Led
             _check_sample(entry, variant(call, layout), f"{name} {layout} {_shown(call)}", layout, ledger)
     if dtype is torch.float64 and entry.info.supports_autograd:
         gradients.check(entry, most, full, ledger)
-    _apply_exclusions(entry, name, ledger)
     return ledger
 
 
 def check_errors(entry: Entry) -> Ledger:
     """The samples that PyTorch refuses."""
-    ledger = Ledger()
+    ledger = Ledger(entry.name)
     for bad in database.error_samples(entry.info):
         sample = bad.sample_input
         call: Call = ((sample.input, *sample.args), sample.kwargs)
@@ -84,16 +85,7 @@ def check_errors(entry: Entry) -> Ledger:
             ledger.leave_out(str(reason))
             continue
         _both(entry, entry.info.op, entry.function, call, f"error sample {_shown(call)}", ledger)
-    _apply_exclusions(entry, "error samples", ledger)
     return ledger
-
-
-def _apply_exclusions(entry: Entry, dtype: str, ledger: Ledger) -> None:
-    for kind in list(ledger.failed):
-        reason = excluded(entry.name, dtype, kind)
-        if reason:
-            ledger.left_out[f"{kind}: {reason}"] += ledger.failed.pop(kind)
-            ledger.messages.pop(kind, None)
 
 
 def _refused_dtype(entry: Entry, dtype: torch.dtype, ledger: Ledger) -> None:
@@ -111,7 +103,6 @@ def _refused_dtype(entry: Entry, dtype: torch.dtype, ledger: Ledger) -> None:
             ledger.leave_out(str(reason))
             continue
         _both(entry, entry.info.op, entry.function, call, f"{name} {_shown(call)}", ledger)
-    _apply_exclusions(entry, name, ledger)
 
 
 def _check_sample(entry: Entry, call: Call, where: str, layout: str, ledger: Ledger) -> None:

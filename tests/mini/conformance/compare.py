@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+
 from glassbox.mini.c10.tensor_impl import TensorImpl
 
 from .translate import DTYPES, elements

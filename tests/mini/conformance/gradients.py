@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
+
 from glassbox import mini
 from glassbox.mini.autograd.python_engine import grad as mini_grad
 from glassbox.mini.c10.tensor_impl import TensorImpl

@@ -3,6 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from .exclusions import excluded
+
 # values        the elements of the results, of inputs that were written to, of gradients' absence
 # layout        dtype, shape, strides, storage offset
 # aliasing      whose storage a result lies over, whose view it is, the versions of the inputs
@@ -17,8 +19,9 @@ MOST_MESSAGES = 3
 
 @dataclass
 class Ledger:
-    """Counts per kind of check; a few messages of failures per kind; samples left out by reason."""
+    """One entry's counts per kind of check, a few messages of failures per kind, what was left out by reason."""
 
+    entry: str = ""
     passed: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     messages: dict[str, list[str]] = field(default_factory=dict)
@@ -29,10 +32,15 @@ class Ledger:
         if not problem:
             self.passed[kind] += 1
             return True
+        told = f"{problem} [{where}]"
+        reason = excluded(self.entry, kind, told)
+        if reason:
+            self.left_out[f"{kind}: {reason}"] += 1
+            return False
         self.failed[kind] += 1
         kept = self.messages.setdefault(kind, [])
         if len(kept) < MOST_MESSAGES and not any(each.startswith(problem[:60]) for each in kept):
-            kept.append(f"{problem} [{where}]")
+            kept.append(told)
         return False
 
     def leave_out(self, reason: str) -> None:

@@ -1,10 +1,13 @@
-"""Translation: a call's arguments as fresh tensors for either side, over copies of the same bytes in the same layout."""
+"""Translation: a call's arguments as fresh tensors for either side, over copies of the same bytes in the same
+layout.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
+
 from glassbox import mini
 from glassbox.mini.c10.device import CPU
 from glassbox.mini.c10.storage import Storage

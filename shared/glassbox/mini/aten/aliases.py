@@ -1,4 +1,7 @@
-"""Aliases: operators that are another one by a second name (PyTorch: CompositeImplicitAutograd kernels that only call on)."""
+"""Aliases: operators that are another one by a second name.
+
+PyTorch: CompositeImplicitAutograd kernels that only call on.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,4 @@
-"""Comparing: are these equal, is this one among them (PyTorch: ATen/native/ReduceOps.cpp, torch/_tensor.py).
-
-The answers are Python bools; comparing element by element is an op and comes with the operators.
-"""
+"""`element in tensor` (PyTorch: Tensor.__contains__ of torch/_tensor.py)."""
 
 from typing import Any
 
@@ -9,17 +6,6 @@ import numpy as np
 
 from ..c10.dtype import bfloat16, bfloat16_to_float32, float32_to_bfloat16
 from ..c10.tensor_impl import TensorImpl
-
-
-def values(self: TensorImpl) -> np.ndarray:
-    """The elements as NumPy knows them: bfloat16 as float32, anything else without a copy."""
-    array = self.strided_array()
-    return bfloat16_to_float32(array) if self._dtype is bfloat16 else array
-
-
-def equal(self: TensorImpl, other: TensorImpl) -> bool:
-    """Whether both have the same shape and equal elements; NaN equals nothing."""
-    return self._shape == other._shape and bool(np.array_equal(values(self), values(other)))
 
 
 def contains(self: TensorImpl, element: Any) -> bool:
@@ -31,10 +17,10 @@ def contains(self: TensorImpl, element: Any) -> bool:
         raise RuntimeError(
             f"Tensor.__contains__ only supports Tensor or scalar, but you passed in {type(element).__name__}"
         )
-    mine = values(self)
+    mine = self.values()
     if isinstance(element, TensorImpl):
         try:
-            return bool((values(element) == mine).any())
+            return bool((element.values() == mine).any())
         except ValueError:
             raise RuntimeError(
                 f"the sizes {list(element._shape)} and {list(self._shape)} do not match: no broadcasting fits"

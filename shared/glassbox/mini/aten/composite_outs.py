@@ -1,7 +1,7 @@
 """out= forms of operators that have no kernel of their own for them (PyTorch: autogen, CompositeExplicitAutograd).
 
-An entry of native_functions.yaml asks for them with `autogen: dot.out`. The operator computes a fresh result, which is then
-written into what the caller gave.
+An entry of native_functions.yaml asks for them with `autogen: dot.out`. The operator computes a fresh result, which
+is then written into what the caller gave.
 """
 
 import dataclasses
@@ -61,7 +61,12 @@ def out_kernel(functional: FunctionSchema) -> Callable[..., Any]:
             given = _with_dtype(given, dtype_at, outs[0], factory)
         if functional.base in RANDOM:
             return _draw(functional.base, given, outs[0])
-        if functional.base in ("std", "var") and given[0]._dtype is bfloat16 and outs[0]._dtype is not bfloat16:
+        if (
+            functional.base in ("std", "var")
+            and given[0]._dtype is bfloat16
+            and outs[0]._dtype is not bfloat16
+            and given[1] is None
+        ):
             raise RuntimeError(f"{functional.base}(): a BFloat16 input goes into no out tensor of another dtype")
         results = dispatcher.find_schema_or_throw(f"aten::{functional.key}").call(*given)
         for out, result in zip(outs, results if count > 1 else (results,), strict=True):

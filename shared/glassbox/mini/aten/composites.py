@@ -1,7 +1,7 @@
 """Composite operators: made of other operators, so autograd and every backend get them for free.
 
-PyTorch: CompositeImplicitAutograd kernels in ATen/native/*.cpp. They call operators from the top again, so what a dispatch
-mode sees below autograd are the operators that they are made of.
+PyTorch: CompositeImplicitAutograd kernels in ATen/native/*.cpp. They call operators from the top again, so what a
+dispatch mode sees below autograd are the operators that they are made of.
 """
 
 from typing import Any

@@ -139,7 +139,10 @@ def register(
         lender = listed.get(native.structured_delegate)
         if lender is None or not lender.structured:
             raise ValueError(f"{FILE.name}: {key} delegates to {native.structured_delegate}, which is no structured op")
-        dispatch = lender.dispatch or {}
+        dispatch = dict(lender.dispatch or {})
+        if not native.schema.is_inplace:
+            # For calls that no backend's tensor leads to one: cat of nothing is refused in cat's own words.
+            dispatch["CompositeExplicitAutogradNonFunctional"] = dispatch["CPU"]
     elif native.dispatch is not None:
         dispatch = native.dispatch
     else:

@@ -1,4 +1,7 @@
-"""Overloads: forms of an operator that another of its forms does (PyTorch: CompositeImplicitAutograd kernels in ATen/native)."""
+"""Overloads: forms of an operator that another of its forms does.
+
+PyTorch: CompositeImplicitAutograd kernels in ATen/native.
+"""
 
 from typing import Any
 

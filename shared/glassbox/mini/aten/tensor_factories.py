@@ -1,7 +1,7 @@
 """Factory operators: new tensors made of empty ones that are filled (PyTorch: ATen/native/TensorFactories.cpp).
 
-CompositeExplicitAutograd kernels: they are called with the Autograd keys still in the thread's reach, so they put them aside
-while they fill what nobody has seen yet. That is why a fresh tensor's version is 0.
+CompositeExplicitAutograd kernels: they are called with the Autograd keys still in the thread's reach, so they put
+them aside while they fill what nobody has seen yet. That is why a fresh tensor's version is 0.
 """
 
 import functools
@@ -61,11 +61,11 @@ def scalar_tensor(ks: int, s: Any, dtype: Any, device: Any) -> Any:
 
 def _filled_like(self: Any, value: int, dtype: Any, device: Any, memory_format: Any) -> Any:
     """A tensor like self full of one small number, at once where nothing has to be worked out."""
-    if dtype is device is memory_format is None and self._device is CPU and self._dtype is not dtypes.bfloat16:
-        if self._stride == geometry.contiguous_strides(self._shape):
-            array = np.empty(self._shape, self._dtype.numpy)
-            array.fill(value)
-            return self.adopt(array, self._dtype, CPU)
+    plain = dtype is device is memory_format is None and self._device is CPU
+    if plain and self._dtype is not dtypes.bfloat16 and self._stride == geometry.contiguous_strides(self._shape):
+        array = np.empty(self._shape, self._dtype.numpy)
+        array.fill(value)
+        return self.adopt(array, self._dtype, CPU)
     return full_like(0, self, value, dtype, device, memory_format)
 
 

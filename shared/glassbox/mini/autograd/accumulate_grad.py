@@ -1,7 +1,7 @@
 """AccumulateGrad: the end of the graph at a leaf (PyTorch: torch/csrc/autograd/functions/accumulate_grad.h).
 
-The first gradient of a leaf becomes its .grad: the very tensor where nobody else holds it and it lies in memory as the leaf
-does, else a copy that does. Later ones are added to it in place.
+The first gradient of a leaf becomes its .grad: the very tensor where nobody else holds it and it lies in memory as
+the leaf does, else a copy that does. Later ones are added to it in place.
 """
 
 import sys
@@ -29,11 +29,11 @@ class AccumulateGrad(Node):
     sequence_nr = LEAF_FIRST
 
     @property
-    def input_metadata(self) -> tuple[InputMetadata, ...]:  # type: ignore[override]
+    def input_metadata(self) -> tuple[InputMetadata, ...]:
         variable = self.variable
         return ((variable._shape, variable._dtype, variable._device),)
 
-    def apply(self, grad: Any) -> tuple[Any, ...]:  # type: ignore[override]
+    def apply(self, grad: Any) -> tuple[Any, ...]:
         variable = self.variable
         if grad is None or not variable._requires_grad:
             return ()
@@ -67,9 +67,7 @@ class AccumulateGrad(Node):
 
 
 @cached
-def obeys_layout_contract(
-    shape: tuple[int, ...], stride: tuple[int, ...], variable_stride: tuple[int, ...]
-) -> bool:
+def obeys_layout_contract(shape: tuple[int, ...], stride: tuple[int, ...], variable_stride: tuple[int, ...]) -> bool:
     """Whether a gradient lies in memory as its leaf does, or, if the leaf has gaps or overlaps, contiguously."""
     if layout.is_dense(shape, variable_stride):
         return all(n == 1 or a == b for n, a, b in zip(shape, stride, variable_stride, strict=True))
@@ -88,7 +86,7 @@ class _Seen(Node):
 
     __slots__ = ("count",)
 
-    def apply(self, grad: Any) -> tuple[Any, ...]:  # type: ignore[override]
+    def apply(self, grad: Any) -> tuple[Any, ...]:
         self.count = sys.getrefcount(grad)
         return ()
 
@@ -96,7 +94,7 @@ class _Seen(Node):
 class _Source(Node):
     __slots__ = ()
 
-    def apply(self, grad: Any) -> tuple[Any, ...]:  # type: ignore[override]
+    def apply(self, grad: Any) -> tuple[Any, ...]:
         return (_Stub(),)
 
 

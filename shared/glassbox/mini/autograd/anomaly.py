@@ -1,7 +1,7 @@
 """Anomaly mode: which forward op a bad gradient comes from (PyTorch: torch/csrc/autograd/anomaly_mode.h).
 
-While it is on, each node keeps the Python stack of its forward op, and a gradient that turns NaN, or a step that raises,
-is reported with it.
+While it is on, each node keeps the Python stack of its forward op, and a gradient that turns NaN, or a step that
+raises, is reported with it.
 """
 
 import traceback

@@ -1,8 +1,8 @@
 """checkpoint: memory for time (PyTorch: torch/utils/checkpoint.py).
 
-What a checkpointed function saves for backward is thrown away at once. When the backward pass first asks for a piece of it,
-the function is run again, from its arguments and with the random numbers of the first time, and what it then saves, in
-order, stands in for what was thrown away.
+What a checkpointed function saves for backward is thrown away at once. When the backward pass first asks for a piece
+of it, the function is run again, from its arguments and with the random numbers of the first time, and what it then
+saves, in order, stands in for what was thrown away.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class _Handle:
         self.nr = nr
 
 
-class _StopRecomputing(Exception):
+class _StopRecomputingError(Exception):
     """Raised when the last thing that was saved is there: the rest of the function need not run."""
 
 
@@ -60,7 +60,7 @@ class _Frame:
         def keep(tensor: Any) -> Any:
             found.append(tensor)
             if len(found) == len(self.facts):
-                raise _StopRecomputing
+                raise _StopRecomputingError
             return tensor
 
         now = None
@@ -70,7 +70,7 @@ class _Frame:
         try:
             with set_grad_enabled(True), saved_tensors_hooks(keep, lambda tensor: tensor):
                 self.run()
-        except _StopRecomputing:
+        except _StopRecomputingError:
             pass
         finally:
             if now is not None:
@@ -90,9 +90,9 @@ class _Frame:
             again = (tensor._shape, tensor._dtype, tensor._device)
             if again != fact:
                 raise CheckpointError(
-                    f"Recomputed values for the following tensors have different metadata than during the forward pass: "
-                    f"tensor {nr} had shape {list(fact[0])} and dtype {fact[1].name}, and has shape {list(again[0])} and "
-                    f"dtype {again[1].name}."
+                    f"Recomputed values for the following tensors have different metadata than during the forward "
+                    f"pass: tensor {nr} had shape {list(fact[0])} and dtype {fact[1].name}, and has shape "
+                    f"{list(again[0])} and dtype {again[1].name}."
                 )
 
 

@@ -98,9 +98,7 @@ class BackwardCFunction(FunctionCtx, Node):
     def apply(self, *grads: Any) -> tuple[Any, ...]:
         if self.n_outputs == 1:
             grads = grads or (None,)
-        given = [
-            self._zeros(nr) if grad is None and self.materialize_grads else grad for nr, grad in enumerate(grads)
-        ]
+        given = [self._zeros(nr) if grad is None and self.materialize_grads else grad for nr, grad in enumerate(grads)]
         results = self._backward()(self, *given)
         if not isinstance(results, tuple):
             results = (results,)
@@ -117,8 +115,7 @@ class BackwardCFunction(FunctionCtx, Node):
         cls = self._forward_cls
         if cls.backward is not Function.backward and cls.vjp is not Function.vjp:
             raise RuntimeError(
-                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement "
-                "one of them."
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed: implement one of them."
             )
         return cls.vjp if cls.vjp is not Function.vjp else cls.backward
 
@@ -235,7 +232,9 @@ def _wrap_outputs(
             continue
         metadata.append((output._shape, output._dtype, output._device))
         flows = (
-            recording and output._dtype.is_floating_point and all(output is not each for each in node.non_differentiable)
+            recording
+            and output._dtype.is_floating_point
+            and all(output is not each for each in node.non_differentiable)
         )
         differentiable += flows
         wrapped.append(_wrap_output(node, inputs, output, nr, len(outputs), flows))
@@ -301,9 +300,7 @@ def _save(node: BackwardCFunction, recording: bool) -> None:
             )
     if recording:
         node._saved = tuple(
-            None
-            if tensor is None
-            else save(tensor, tensor._output_nr if tensor._grad_fn is node else -1)
+            None if tensor is None else save(tensor, tensor._output_nr if tensor._grad_fn is node else -1)
             for tensor in tensors
         )
     node.to_save = ()

@@ -1,7 +1,7 @@
-"""What formulas of derivatives.yaml call: views, products, joins, indices (PyTorch: torch/csrc/autograd/FunctionsManual.cpp).
+"""Derivatives of views, products, joins and indexing (PyTorch: torch/csrc/autograd/FunctionsManual.cpp).
 
-Everything here is made of operators on tensors, so a formula can itself be differentiated. Formulas also see the names of
-functions_pointwise, functions_reduction and functions_nn.
+Everything here is made of operators on tensors, so a formula can itself be differentiated. Formulas also see the names
+of functions_pointwise, functions_reduction and functions_nn.
 """
 
 import sys
@@ -15,10 +15,7 @@ from ..c10 import layout
 from ..c10.device import CPU
 from ..c10.dtype import int64
 from ..c10.tensor_impl import TensorImpl
-from .functions_nn import *  # noqa: F403
-from .functions_pointwise import *  # noqa: F403
-from .functions_reduction import *  # noqa: F403
-from .functions_reduction import numel as numel
+from .functions_pointwise import maybe_multiply
 
 Ints = tuple[int, ...]
 Geometry = tuple[Ints, Ints, int]
@@ -146,15 +143,15 @@ def to_copy_backward(grad: Any, dtype: Any, device: Any) -> Any:
 def mm_mat1_backward(grad: Any, mat2: Any, shape: Ints, stride: Ints, alpha: Any) -> Any:
     """The gradient of the left factor of a matrix product, laid out in memory as the factor is."""
     if stride[0] == 1 and stride[1] == shape[0]:
-        return maybe_multiply(mat2.mm(grad.t()).t(), alpha)  # noqa: F405
-    return maybe_multiply(grad.mm(mat2.t()), alpha)  # noqa: F405
+        return maybe_multiply(mat2.mm(grad.t()).t(), alpha)
+    return maybe_multiply(grad.mm(mat2.t()), alpha)
 
 
 def mm_mat2_backward(grad: Any, mat1: Any, shape: Ints, stride: Ints, alpha: Any) -> Any:
     """The gradient of the right factor of a matrix product, laid out in memory as the factor is."""
     if stride[0] == 1 and stride[1] == shape[0]:
-        return maybe_multiply(grad.t().mm(mat1).t(), alpha)  # noqa: F405
-    return maybe_multiply(mat1.t().mm(grad), alpha)  # noqa: F405
+        return maybe_multiply(grad.t().mm(mat1).t(), alpha)
+    return maybe_multiply(mat1.t().mm(grad), alpha)
 
 
 # Joins
@@ -167,7 +164,7 @@ def cat_backward(grad: Any, shapes: tuple[Ints, ...], dtypes: tuple[Any, ...], d
     dim = layout.wrap_dim(dim, ndim)
     parts, start = [], 0
     for shape, dtype in zip(shapes, dtypes, strict=True):
-        if shape == (0,) and ndim != 1:
+        if shape == (0,):
             parts.append(grad.new_zeros((0,)))
             continue
         part = grad.narrow(dim, start, shape[dim])
@@ -179,8 +176,7 @@ def cat_backward(grad: Any, shapes: tuple[Ints, ...], dtypes: tuple[Any, ...], d
 def stack_backward(grad: Any, dtypes: tuple[Any, ...], dim: int) -> list[Any]:
     """The slice of each tensor that was stacked."""
     return [
-        part if part._dtype is dtype else part.to(dtype)
-        for part, dtype in zip(grad.unbind(dim), dtypes, strict=True)
+        part if part._dtype is dtype else part.to(dtype) for part, dtype in zip(grad.unbind(dim), dtypes, strict=True)
     ]
 
 

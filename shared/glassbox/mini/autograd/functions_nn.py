@@ -1,7 +1,7 @@
 """Derivatives of neural-network operators, mostly second ones (PyTorch: torch/csrc/autograd/FunctionsManual.cpp).
 
-A kernel such as native_batch_norm_backward is fast but says nothing of its own derivative. Where that is wanted, the same
-gradient is written out in plain operators and differentiated (`differentiate`).
+A kernel such as native_batch_norm_backward is fast but says nothing of its own derivative. Where that is wanted, the
+same gradient is written out in plain operators and differentiated (`differentiate`).
 """
 
 from collections.abc import Callable
@@ -153,9 +153,11 @@ def convolution_double_backward(
 
 def softmax_double_backward(grad: Any, grad_output: Any, output: Any, dim: int) -> Any:
     """The gradient of _softmax_backward_data at the softmax's output y: its value is y * (g - sum(y * g))."""
-    return grad_output * grad - (output * grad_output).sum(dim, keepdim=True) * grad - grad_output * (
-        grad * output
-    ).sum(dim, keepdim=True)
+    return (
+        grad_output * grad
+        - (output * grad_output).sum(dim, keepdim=True) * grad
+        - grad_output * (grad * output).sum(dim, keepdim=True)
+    )
 
 
 def log_softmax_double_backward(grad: Any, output: Any, dim: int) -> Any:

@@ -1,7 +1,7 @@
 """no_grad and its kin: what is recorded, for a block or a function (PyTorch: torch/autograd/grad_mode.py).
 
-no_grad switches recording off and nothing else: the same kernels run. inference_mode takes the Autograd keys out of every
-call and makes tensors that can never enter a graph.
+no_grad switches recording off and nothing else: the same kernels run. inference_mode takes the Autograd keys out of
+every call and makes tensors that can never enter a graph.
 """
 
 import functools
@@ -133,7 +133,8 @@ class set_grad_enabled(_DecoratorContextManager):  # noqa: N801 - PyTorch's own 
 class inference_mode(_DecoratorContextManager):  # noqa: N801 - PyTorch's own name
     """`with inference_mode():`, `@inference_mode()` or `@inference_mode`: calls skip autograd altogether.
 
-    Tensors made in the block have no version and can never be saved for backward. inference_mode(False) leaves the mode.
+    Tensors made in the block have no version and can never be saved for backward. inference_mode(False) leaves the
+    mode.
     """
 
     def __new__(cls, mode: Any = True) -> Any:

@@ -1,7 +1,7 @@
 """gradcheck: analytical gradients against finite differences (PyTorch: torch/autograd/gradcheck.py).
 
-Each input element is moved a little in both directions and the change of every output element measured; backward must give
-the same Jacobian. Only float64 is exact enough for that.
+Each input element is moved a little in both directions and the change of every output element measured; backward
+must give the same Jacobian. Only float64 is exact enough for that.
 """
 
 import warnings
@@ -102,8 +102,8 @@ def _check(
     for place in checked:
         if args[place]._dtype is not float64:
             warnings.warn(
-                f"Input #{place} requires gradient and is not a double precision floating point. This check will likely "
-                f"fail if all the inputs are not of double precision.",
+                f"Input #{place} requires gradient and is not a double precision floating point: the check is likely "
+                f"to fail for want of digits.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -146,7 +146,7 @@ def _some_values(like: Any) -> Any:
 
 
 def _analytical(outputs: tuple[Any, ...], args: tuple[Any, ...], checked: list[int], nr: int) -> list[np.ndarray]:
-    """The Jacobian of output nr per checked input, (input elements, output elements), by one backward per output element."""
+    """The Jacobian of output nr per checked input, (input elements, output elements), by one backward each."""
     output = outputs[nr]
     wanted = [args[place] for place in checked]
     jacobians = [np.zeros((each.numel(), output.numel())) for each in wanted]
@@ -163,9 +163,7 @@ def _analytical(outputs: tuple[Any, ...], args: tuple[Any, ...], checked: list[i
     return jacobians
 
 
-def _numerical(
-    func: Callable[..., Any], args: tuple[Any, ...], place: int, eps: float, count: int
-) -> list[np.ndarray]:
+def _numerical(func: Callable[..., Any], args: tuple[Any, ...], place: int, eps: float, count: int) -> list[np.ndarray]:
     """The same for one input, by moving each of its elements; one Jacobian per output."""
     values = args[place].detach().clone().values().astype(np.float64)
     columns: list[list[np.ndarray]] = [[] for _ in range(count)]
@@ -192,9 +190,7 @@ def _values_at(func: Callable[..., Any], args: tuple[Any, ...], place: int, move
     return [each.detach().clone().values().astype(np.float64).reshape(-1) for each in _differentiable(func(*changed))]
 
 
-def _compare(
-    analytical: np.ndarray, numerical: np.ndarray, output: int, place: int, atol: float, rtol: float
-) -> None:
+def _compare(analytical: np.ndarray, numerical: np.ndarray, output: int, place: int, atol: float, rtol: float) -> None:
     if analytical.size == 0 or np.allclose(analytical, numerical, rtol=rtol, atol=atol, equal_nan=True):
         return
     error = np.abs(analytical - numerical)
@@ -202,8 +198,8 @@ def _compare(
     raise GradcheckError(
         f"Jacobian mismatch for output {output} with respect to input {place},\n"
         f"numerical: {numerical}\nanalytical: {analytical}\n"
-        f"The largest difference, {error[worst]:.3g}, is between input element {worst[0]} and output element {worst[1]}: "
-        f"numerical {numerical[worst]:.6g}, analytical {analytical[worst]:.6g}."
+        f"The largest difference, {error[worst]:.3g}, is between input element {worst[0]} and output element "
+        f"{worst[1]}: numerical {numerical[worst]:.6g}, analytical {analytical[worst]:.6g}."
     )
 
 
@@ -234,6 +230,5 @@ def _check_undefined(func: Callable[..., Any], args: tuple[Any, ...], checked: l
     found = engine.execute(root_edges(outputs), node_grads, True, False, input_edges(tuple(wanted)))
     if any(each is not None and (each.values() != 0).any() for each in found):
         raise GradcheckError(
-            "Expected backward function to handle undefined output grads. Please look at 'Notes about undefined output "
-            "gradients': a gradient that is None stands for zeros."
+            "Expected backward function to handle undefined output grads: a gradient that is None stands for zeros."
         )

@@ -1,7 +1,7 @@
 """The graph from outside: its edges, its nodes as records, hooks on what is saved (PyTorch: torch/autograd/graph.py).
 
-`nodes(tensor)` walks the backward graph of a tensor and describes each node as a glassbox GraphNode: the figures and the
-tables of the course are made of those. `steps` runs a backward pass and stops after every node.
+`nodes(tensor)` walks the backward graph of a tensor and describes each node as a record: figures and tables are made of
+those. `steps` runs a backward pass and stops after every node.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -38,9 +38,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
     """
     edge = gradient_edge(tensor)
     if edge is None:
-        raise RuntimeError(
-            "It is not possible to get the gradient edge for a Tensor that does not require gradients"
-        )
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     return GradientEdge(*edge)
 
 
@@ -140,7 +138,7 @@ def saved_tensors(node: Node) -> Iterator[SavedTensor]:
         many = isinstance(saved, tuple) or hasattr(saved, "items")
         items = getattr(saved, "items", saved) if many else (saved,)
         for nr, item in enumerate(items or ()):
-            tensor = getattr(item, "tensor", None)
+            tensor: Any = getattr(item, "tensor", None)
             if hasattr(tensor, "_key_set"):
                 suffix = f"[{nr}]" if many else ""
                 yield SavedTensor(

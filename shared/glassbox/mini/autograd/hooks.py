@@ -1,7 +1,8 @@
 """Hooks on tensors and nodes (PyTorch: torch/csrc/autograd/function_hook.h, python_hook.cpp, torch/utils/hooks.py).
 
-A tensor's hook stands at the node that its gradient goes to, so a leaf's is AccumulateGrad's. Before a node runs come the
-hooks of its tensors, then what retain_grad asked for, then the node's own pre-hooks; after it its post-hooks.
+A tensor's hook stands at the node that its gradient goes to, so a leaf's is AccumulateGrad's. Before a node runs
+come the hooks of its tensors, then what retain_grad asked for, then the node's own pre-hooks; after it its post-
+hooks.
 """
 
 import itertools
@@ -135,9 +136,9 @@ def _tuple_result(hook: Any, result: Any, old: tuple[Any, ...]) -> tuple[Any, ..
         raise TypeError(f"expected tuple, but hook returned {type(result).__name__!r}")
     if len(result) != len(old):
         raise RuntimeError(
-            f"hook {_name(hook)!r} has returned an incorrect number of values (got {len(result)}, but expected {len(old)})"
+            f"hook {_name(hook)!r} has returned an incorrect number of values (got {len(result)}, but expected "
+            f"{len(old)})"
         )
     return tuple(
-        None if new is None else _tensor_result(hook, new, before)
-        for new, before in zip(result, old, strict=True)
+        None if new is None else _tensor_result(hook, new, before) for new, before in zip(result, old, strict=True)
     )

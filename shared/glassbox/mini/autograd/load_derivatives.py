@@ -1,8 +1,8 @@
-"""derivatives.yaml read: which formula gives which gradient, and what it needs saved (PyTorch: tools/autograd/load_derivatives.py).
+"""derivatives.yaml read: formulas, and what each needs saved (PyTorch: tools/autograd/load_derivatives.py).
 
-A formula is a Python expression over the names of the op's arguments and results and `grad` (`grads[i]` of several). Of a
-tensor argument x a formula needs the tensor itself, which is then saved, or only x.shape, x.dtype and the like, which are
-saved alone.
+A formula is a Python expression over the names of the op's arguments and results and `grad` (`grads[i]` of several).
+Of a tensor argument x a formula needs the tensor itself, which is then saved, or only x.shape, x.dtype and the like,
+which are saved alone.
 """
 
 import ast
@@ -57,7 +57,7 @@ class Formula:
 
 @dataclass(frozen=True)
 class DifferentiabilityInfo:
-    """What derivatives.yaml says of one op: the name of its node's class, its formulas, and which arguments they are for."""
+    """What derivatives.yaml says of one op: its node's name, its formulas, and the arguments they are for."""
 
     schema: FunctionSchema
     node: str
@@ -136,9 +136,7 @@ def read_formula(schema: FunctionSchema, inputs: tuple[str, ...], text: str) -> 
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as problem:
-        raise ValueError(
-            f"{FILE.name}: {schema.key}: the formula {text!r} is no expression: {problem.msg}"
-        ) from None
+        raise ValueError(f"{FILE.name}: {schema.key}: the formula {text!r} is no expression: {problem.msg}") from None
     arguments = {argument.name: argument for argument in schema.arguments}
     results = {name: nr for nr, name in enumerate(result_names(schema))}
     saved: list[str] = []

@@ -1,8 +1,8 @@
 """Node: one step of the backward graph (PyTorch: torch/csrc/autograd/function.h, edge.h).
 
-A node's inputs are the gradients of its forward op's outputs, its outputs the gradients of that op's inputs. An edge is a
-pair (node, input_nr): the node that a gradient goes to, and which of its inputs it is. The graph is made during the forward
-pass, from the end back: each new node points at the nodes of its op's inputs.
+A node's inputs are the gradients of its forward op's outputs, its outputs the gradients of that op's inputs. An edge
+is a pair (node, input_nr): the node that a gradient goes to, and which of its inputs it is. The graph is made during
+the forward pass, from the end back: each new node points at the nodes of its op's inputs.
 """
 
 import itertools

@@ -9,10 +9,9 @@ from .node import Edge, GradientEdge
 from .variable import gradient_edge, requires_grad
 
 _CYCLE = (
-    "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which "
-    "can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use "
-    "this function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and "
-    "avoid the leak."
+    "backward() with create_graph=True will create a reference cycle between the parameter and its gradient, which "
+    "only the garbage collector frees. Use autograd.grad when creating the graph, or set the .grad fields of your "
+    "parameters to None after use."
 )
 
 
@@ -56,7 +55,8 @@ def grad(
 ) -> tuple[Any, ...]:
     """The gradients of `outputs` with respect to `inputs`, added to nothing.
 
-    RuntimeError where an input has no part in the outputs, unless allow_unused (then None) or materialize_grads (zeros).
+    RuntimeError where an input has no part in the outputs, unless allow_unused (then None) or materialize_grads
+    (zeros).
     """
     if allow_unused is False and materialize_grads:
         raise ValueError(
@@ -126,12 +126,10 @@ def initial_gradients(tensors: tuple[Any, ...], given: Any) -> list[Any]:
         raise RuntimeError(f"got {len(tensors)} tensors and {len(several)} gradients")
     found = []
     for place, (tensor, gradient) in enumerate(zip(tensors, several, strict=True)):
-        if isinstance(tensor, GradientEdge):
-            shape = tensor.node.input_metadata[tensor.output_nr][0]
-        else:
-            shape = tensor._shape
+        is_edge = isinstance(tensor, GradientEdge)
+        shape = tensor.node.input_metadata[tensor.output_nr][0] if is_edge else tensor._shape
         if gradient is None:
-            if isinstance(tensor, GradientEdge):
+            if is_edge:
                 raise RuntimeError("a gradient edge needs its gradient given")
             if requires_grad(tensor):
                 if tensor.numel() != 1:
@@ -141,8 +139,8 @@ def initial_gradients(tensors: tuple[Any, ...], given: Any) -> list[Any]:
             raise TypeError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
         elif gradient._shape != shape:
             raise RuntimeError(
-                f"Mismatch in shape: grad_output[{place}] has a shape of {list(gradient._shape)} and output[{place}] has "
-                f"a shape of {list(shape)}."
+                f"Mismatch in shape: grad_output[{place}] has a shape of {list(gradient._shape)} and output[{place}] "
+                f"has a shape of {list(shape)}."
             )
         found.append(gradient)
     return found

@@ -1,7 +1,7 @@
 """SavedVariable: a tensor kept for the backward pass (PyTorch: torch/csrc/autograd/saved_variable.h).
 
-It remembers at which version it was saved, so a change in between is an error and not a wrong gradient. An output of the
-node itself is kept without its grad_fn, which would make a circle.
+It remembers at which version it was saved, so a change in between is an error and not a wrong gradient. An output of
+the node itself is kept without its grad_fn, which would make a circle.
 """
 
 import weakref
@@ -198,7 +198,10 @@ def save(tensor: Any, output_nr: int = -1) -> SavedVariable:
         )
     saved = SavedVariable()
     original = tensor
-    if output_nr >= 0 and tensor._grad_fn is not None:
+    if output_nr >= 0 and tensor._grad_fn is None:
+        # An output that has no gradient, such as batch_norm's statistics, is kept like an input.
+        output_nr = -1
+    elif output_nr >= 0:
         # Without its grad_fn, which holds what is made here.
         saved.fn = None if tensor._base is None else weakref.ref(tensor._grad_fn)
         tensor = _without_history(tensor)
@@ -221,9 +224,7 @@ class SavedList:
     __slots__ = ("items",)
 
     def __init__(self, tensors: Any) -> None:
-        self.items: list[SavedVariable | None] | None = [
-            None if tensor is None else save(tensor) for tensor in tensors
-        ]
+        self.items: list[SavedVariable | None] | None = [None if tensor is None else save(tensor) for tensor in tensors]
 
     def unpack(self, node: Any = None) -> tuple[Any, ...]:
         if self.items is None:
@@ -257,7 +258,7 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's own name
 
 
 class disable_saved_tensors_hooks:  # noqa: N801 - PyTorch's own name
-    """`with disable_saved_tensors_hooks(message):` opening saved_tensors_hooks in the block raises RuntimeError(message)."""
+    """`with disable_saved_tensors_hooks(message):` saved_tensors_hooks in the block raises RuntimeError(message)."""
 
     def __init__(self, error_message: str) -> None:
         self._message = error_message

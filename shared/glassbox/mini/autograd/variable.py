@@ -70,9 +70,7 @@ def set_histories(tensors: Any, node: Node) -> None:
 
 def requires_grad(tensor: Any) -> bool:
     """Whether a gradient flows to the tensor; a view also takes part where its base began to after it was made."""
-    return tensor is not None and (
-        tensor._requires_grad or tensor._base is not None and tensor._base._requires_grad
-    )
+    return tensor is not None and (tensor._requires_grad or tensor._base is not None and tensor._base._requires_grad)
 
 
 def any_requires_grad(tensors: Any) -> bool:

@@ -1,8 +1,8 @@
 """Views and in-place writes in the graph (PyTorch: torch/csrc/autograd/variable.cpp, functions/tensor.cpp).
 
 A write into a view changes its base too. The graph says so by giving the base a new grad_fn, CopySlices, that sends the
-part of the gradient under the view through the op that wrote and the rest on as it was; every other view of the base takes
-its grad_fn anew when it is asked for it (variable.refresh_view).
+part of the gradient under the view through the op that wrote and the rest on as it was; every other view of the base
+takes its grad_fn anew when it is asked for it (variable.refresh_view).
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from ..c10 import inference_mode
 from ..c10.grad_mode import grad_enabled
 from .hooks import HookDict, NodeHooks, move_retained
 from .node import Node
-from .variable import gradient_edge, refresh_view, requires_grad, set_history
+from .variable import gradient_edge, requires_grad, set_history
 
 # How a view came about, where that forbids writing into it (PyTorch: CreationMeta).
 NO_GRAD_MODE = "NO_GRAD_MODE"
@@ -49,7 +49,7 @@ class AsStridedBackward0(Node):
         self.base_geometry = (base._shape, base._stride, base._offset)
         self.geometry = (view._shape, view._stride, view._offset)
 
-    def apply(self, grad: Any) -> tuple[Any, ...]:  # type: ignore[override]
+    def apply(self, grad: Any) -> tuple[Any, ...]:
         if grad is None:
             return (None,)
         from .functions_manual import as_strided_backward
@@ -82,7 +82,7 @@ class CopySlices(Node):
         self.next_edges = (gradient_edge(base), *fn.next_edges[1:])
         self.input_metadata = ((base._shape, base._dtype, base._device),)
 
-    def apply(self, grad: Any) -> tuple[Any, ...]:  # type: ignore[override]
+    def apply(self, grad: Any) -> tuple[Any, ...]:
         if grad is None:
             return (None,) * len(self.next_edges)
         if self.fn is None:
@@ -202,8 +202,8 @@ def check_inplace(tensor: Any) -> None:
         handle_view_on_rebase(tensor)
         if base._grad_fn is None and requires_grad(tensor):
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-        refresh_view(tensor)
-    if tensor._requires_grad and tensor._grad_fn is None:
+    # PyTorch asks for the grad_fn as it was last seen, too.
+    if tensor._grad_fn is None and requires_grad(tensor):
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 
 

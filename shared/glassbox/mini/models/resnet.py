@@ -1,4 +1,4 @@
-"""ResNet-18 (PyTorch: torchvision/models/resnet.py; He et al., Deep Residual Learning for Image Recognition, 2015).
+"""ResNet-18 of He et al., Deep Residual Learning for Image Recognition (PyTorch: torchvision/models/resnet.py).
 
 Modules and parameters carry torchvision's names, so that its state_dict fits.
 """
@@ -30,15 +30,14 @@ class BasicBlock(Module):
         self.stride = stride
 
     def forward(self, x: Any) -> Any:
-        identity = x if self.downsample is None else self.downsample(x)
         out = self.relu(self.bn1(self.conv1(x)))
         out = self.bn2(self.conv2(out))
-        out += identity
+        out += x if self.downsample is None else self.downsample(x)
         return self.relu(out)
 
 
 class ResNet(Module):
-    """`layers` says how many blocks each of the four stages has. Input (N, 3, H, W), output (N, num_classes)."""
+    """`layers`: how many blocks each of the four stages has. Input (N, 3, H, W), output (N, num_classes)."""
 
     def __init__(self, layers: tuple[int, int, int, int], num_classes: int = 1000) -> None:
         super().__init__()

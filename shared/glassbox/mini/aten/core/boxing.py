@@ -9,30 +9,38 @@ from collections.abc import Callable
 from typing import Any
 
 from ...c10.tensor_impl import WRAPPED_NUMBER, TensorImpl
-from .function_schema import Argument, FunctionSchema
+from .function_schema import FunctionSchema
 
 Unbind = Callable[[tuple[Any, ...]], tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def make_unbinder(schema: FunctionSchema) -> Unbind:
     """A function that turns all arguments in the schema's order into (args, kwargs)."""
-    positional = schema.positional
-    count = len(positional)
-    keywords = schema.arguments[count:]
-    # Only trailing defaults can be left out, so what comes before the last argument without one is always
-    # given.
+    count = len(schema.positional)
+    defaults = [argument.default for argument in schema.arguments]
     numbers = schema.takes_numbers
-    required = max((nr + 1 for nr, argument in enumerate(positional) if not argument.has_default), default=0)
+    # Only trailing defaults can be left out, so what comes before the last argument without one is always given.
+    required = max((nr + 1 for nr, each in enumerate(schema.positional) if not each.has_default), default=0)
+    keywords = [(nr, each.name, each.default) for nr, each in enumerate(schema.arguments) if nr >= count]
+    # The places of what Python writes in another way: lists, and numbers that stand for a tensor.
+    written = [
+        nr
+        for nr, each in enumerate(schema.positional)
+        if each.type.is_list or numbers and each.type.is_tensor and nr > 0
+    ]
 
     def unbind(arguments: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         given = count
-        while given > required and _is_default(positional[given - 1], arguments[given - 1]):
+        while given > required and _is_default(arguments[given - 1], defaults[given - 1]):
             given -= 1
-        args = tuple([to_python(value, numbers and nr > 0) for nr, value in enumerate(arguments[:given])])
+        args = arguments[:given]
+        for nr in written:
+            if nr < given and (value := to_python(args[nr], numbers)) is not args[nr]:
+                args = (*args[:nr], value, *args[nr + 1 :])
         kwargs = {
-            argument.name: to_python(value, numbers)
-            for argument, value in zip(keywords, arguments[count:], strict=True)
-            if not _is_default(argument, value)
+            name: to_python(arguments[nr], numbers)
+            for nr, name, default in keywords
+            if not _is_default(arguments[nr], default)
         }
         return args, kwargs
 
@@ -42,14 +50,12 @@ def make_unbinder(schema: FunctionSchema) -> Unbind:
 def to_python(value: Any, numbers: bool) -> Any:
     """One argument as Python writes it.
 
-    numbers: whether the operator would take a number in its place, so that a tensor that stands for one can
-    become it.
+    numbers: whether the operator would take a number in its place, so that a tensor that stands for one can become it.
     """
     if numbers and isinstance(value, TensorImpl):
         return value.strided_array().item() if value._meta is WRAPPED_NUMBER else value
     return [to_python(item, False) for item in value] if type(value) is tuple else value
 
 
-def _is_default(argument: Argument, value: Any) -> bool:
-    default = argument.default
+def _is_default(value: Any, default: Any) -> bool:
     return value is default or type(value) is type(default) and value == default

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...c10 import geometry
-from ...c10.dtype import bool_
-from ...c10.dtype import bfloat16
+from ...c10.dtype import bfloat16, bool_
 from ...c10.tensor_impl import TensorImpl
 from .. import tensor_iterator
 from ..tensor_iterator import BINARY_FLOAT_OP, SCALAR_OP

@@ -171,7 +171,8 @@ def _check_dtypes(
     for name, each in (("weight", weight), ("bias", bias)):
         if each is not None and input._dtype is not each._dtype:
             raise RuntimeError(
-                f"Input type ({scalar_type(input._dtype)}) and {name} type ({scalar_type(each._dtype)}) should be the same"
+                f"Input type ({scalar_type(input._dtype)}) and {name} type ({scalar_type(each._dtype)}) should be the "
+                f"same"
             )
     if any(d != 1 for d in dilation) and not input._dtype.is_floating_point and input._dtype is not int64:
         raise not_implemented("slow_conv_dilated<>", input._dtype)

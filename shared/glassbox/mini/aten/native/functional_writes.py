@@ -1,4 +1,4 @@
-"""Writes that write nothing: the tensor as it would be after fill_, copy_ or a write through a view (PyTorch: ATen/native/TensorShape.cpp).
+"""Writes that write nothing: a tensor as it would be after fill_ or copy_ (PyTorch: ATen/native/TensorShape.cpp).
 
 functionalize puts these in the place of writes; under autograd they are ordinary differentiable operators.
 """
@@ -34,9 +34,7 @@ def select_scatter(ks: int, self: Any, src: Any, dim: int, index: int) -> Any:
     return _written(copied, src, where, "select")
 
 
-def slice_scatter(
-    ks: int, self: Any, src: Any, dim: int, start: int | None, end: int | None, step: int
-) -> Any:
+def slice_scatter(ks: int, self: Any, src: Any, dim: int, start: int | None, end: int | None, step: int) -> Any:
     """self with `src` in a range of indices of a dimension; RuntimeError where it does not fit."""
     copied = clone_preserve_strides(self)
     where = geometry.slice_view(copied._shape, copied._stride, copied._offset, dim, start, end, step)
@@ -63,7 +61,9 @@ def _written(copied: Any, src: Any, where: tuple[Ints, Ints, int], view: str) ->
 
 
 def clone_preserve_strides(self: Any) -> Any:
-    """A copy with self's own strides and offset, of all that its storage holds up to there; dense where elements overlap."""
+    """A copy with self's own strides and offset, of all that its storage holds up to there; dense where
+    elements overlap.
+    """
     if has_internal_overlap(self._shape, self._stride):
         return clone(0, self, None)
     span = layout.storage_span(self._shape, self._stride, self._offset)

@@ -117,7 +117,7 @@ def _nll_forward(
         # All rows count alike, which is what most programs ask for.
         dtype, device = self._dtype, self._device
         loss = np.empty((), dtype.numpy)
-        np.add.reduce(self.strided_array().reshape(-1).take(places), None, None, loss)
+        np.add.reduce(self.strided_array().reshape(-1).take(places), out=loss)
         count = np.empty((), dtype.numpy)
         count[()] = places.size
         np.divide(loss, -count if reduction == MEAN else -1, loss)

@@ -304,7 +304,7 @@ def _cumsum(ks: int, self: TensorImpl, dim: int, dtype: DType | None) -> Any:
     array = input_as(self, target)
     axes = reduced_axes(len(self._shape), dim)
     if not axes:
-        return result_of(array, target, self)
+        return result_of(array.copy(), target, self)
     if target is bool_:
         raise not_implemented("cumsum_out_cpu", bool_)
     # The running sum is kept in float64, as in PyTorch.

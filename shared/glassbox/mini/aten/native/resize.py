@@ -67,7 +67,7 @@ def forms(
             refuse_overlap(target, given if apart else ())
         results = functional(ks, *_with_dtype(given, targets[0]))
         for target, result in zip(targets, results if outs > 1 else (results,), strict=True):
-            write_out(target, result, casts, keeps_layout)
+            write_out(target, result, casts, keeps_layout, given if apart else ())
         return targets if outs > 1 else targets[0]
 
     def into_self(ks: int, self: TensorImpl, *args: Any) -> TensorImpl:
@@ -100,10 +100,16 @@ def refuse_overlap(target: TensorImpl, sources: tuple[Any, ...]) -> None:
                 assert_no_overlap(target, tensor)
 
 
-def write_out(out: TensorImpl, result: TensorImpl, casts: bool, keeps_layout: bool = False) -> None:
+def write_out(
+    out: TensorImpl,
+    result: TensorImpl,
+    casts: bool,
+    keeps_layout: bool = False,
+    sources: tuple[Any, ...] = (),
+) -> None:
     """Resize `out` to the shape of `result` and copy the elements; RuntimeError for a wrong dtype.
 
-    keeps_layout: what is resized gets the strides of the result.
+    keeps_layout: what is resized gets the strides of the result. sources: what it may not lie over by then.
     """
     source, target = result._dtype, out._dtype
     if casts:
@@ -120,6 +126,8 @@ def write_out(out: TensorImpl, result: TensorImpl, casts: bool, keeps_layout: bo
         )
     if resize_output(out, result._shape) and keeps_layout:
         out._stride, out._array = result._stride, None
+    if sources:
+        refuse_overlap(out, sources)
     out.strided_array()[...] = convert(result.strided_array(), source, target)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...c10 import layout
-from ...c10.dtype import float32, float64
 from ...c10.dtype import dtype as DType  # noqa: N812
+from ...c10.dtype import float32, float64
 from ...c10.tensor_impl import TensorImpl
 from .resize import forms, not_implemented
 

@@ -64,6 +64,11 @@ def view(ks: int, self: Any, size: Ints) -> Any:
     return self.alias(full, stride, self._offset)
 
 
+def _reshape_alias(ks: int, self: Any, size: Ints, stride: Ints) -> Any:
+    """A view in a shape and with strides that reshape has worked out."""
+    return self.alias(size, stride, self._offset)
+
+
 def _unsafe_view(ks: int, self: Any, size: Ints) -> Any:
     """A view that is not written down as one: what it looks at has no other owner."""
     full, stride = geometry.view(self._shape, self._stride, size)

@@ -15,9 +15,7 @@ def select_backward(ks: int, grad_output: Any, input_sizes: Ints, dim: int, inde
     return _placed(grad_output, input_sizes, dim, index)
 
 
-def slice_backward(
-    ks: int, grad_output: Any, input_sizes: Ints, dim: int, start: int, end: int, step: int
-) -> Any:
+def slice_backward(ks: int, grad_output: Any, input_sizes: Ints, dim: int, start: int, end: int, step: int) -> Any:
     """A fresh tensor of `input_sizes` with the gradient where the slice was, zero elsewhere."""
     return _placed(grad_output, input_sizes, dim, slice(start, end, step))
 

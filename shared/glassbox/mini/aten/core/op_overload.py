@@ -79,6 +79,14 @@ class OpOverload:
     def has_kernel_for_dispatch_key(self, key: str | DispatchKey) -> bool:
         return self._handle.has_kernel_for_dispatch_key(parse(key))
 
+    def dump(self) -> str:
+        """What is registered, kernel by kernel (PyTorch: torch._C._dispatch_dump)."""
+        return self._handle.dump()
+
+    def table(self) -> str:
+        """Which kernel runs for which key, row by row (PyTorch: torch._C._dispatch_dump_table)."""
+        return self._handle.table()
+
     def __str__(self) -> str:
         return f"{self.namespace}.{self._opname}.{self._overloadname}"
 

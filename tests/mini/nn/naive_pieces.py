@@ -1,4 +1,7 @@
-"""The pieces of the layout once more, by looking at every element: slow, and nothing is taken from the originals."""
+"""The pieces of the layout once more, by looking at every element: slow, and nothing is taken from the originals.
+
+They may differ from those in the strides of dimensions of size 1, which no element depends on.
+"""
 
 import itertools
 from collections import Counter
@@ -88,12 +91,9 @@ def view_strides(shape: Sequence[int], stride: Sequence[int], size: Sequence[int
     there = positions(shape, stride)
     if not there:
         return tuple(stride) if tuple(size) == tuple(shape) else contiguous_strides(size)
-    strides = []
-    for dim in range(len(size)):
-        apart = product(size[dim + 1 :])
-        # A dimension of size 1 gets the stride that it would have if it were longer.
-        last = [n for n in strides[:0]]
-        strides.append(there[apart] - there[0] if size[dim] > 1 else last[0] if last else 0)
+    # How far the next element along a dimension is, if the elements are to come in this order.
+    strides = [there[product(size[dim + 1 :])] - there[0] if size[dim] > 1 else 0 for dim in range(len(size))]
+    # A size of 1 is never stepped over; it gets the stride that it would have if it were longer.
     for dim in reversed(range(len(size))):
         if size[dim] == 1:
             inner = next((d for d in range(dim + 1, len(size)) if size[d] > 1), None)

@@ -167,7 +167,8 @@ def test_the_recorder_sees_the_same(theirs: Any, grad: str) -> None:
 def test_the_portrait_of_a_training_step_is_the_real_ones(theirs: Any) -> None:
     """Forward, backward, step and zero_grad, twice: gradients begin in the first and add up in the second."""
     logs = []
-    for lib, model, base in zip((mini, torch), twins(theirs, "float32"), (mini.TorchDispatchMode, TorchDispatchMode)):
+    ours, copy = twins(theirs, "float32")
+    for lib, model, base in ((mini, ours, mini.TorchDispatchMode), (torch, copy, TorchDispatchMode)):
         x, y = of(lib, PICTURES, "float32"), of(lib, CLASSES)
         optimizer = lib.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
         parts: list[list[str]] = []

@@ -1,7 +1,7 @@
 """digits: an MLP learns to read handwritten digits, in a second (PyTorch: examples/mnist).
 
-Run it: `python -m glassbox.mini.models.digits`, or with `sim` behind it on the simulated device. The 1797 pictures of 8 x 8
-pixels are scikit-learn's; nothing is downloaded.
+Run it: `python -m glassbox.mini.models.digits`, or with `sim` behind it on the simulated device. The 1797 pictures of
+8 x 8 pixels are scikit-learn's; nothing is downloaded.
 """
 
 import sys

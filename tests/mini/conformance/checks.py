@@ -26,6 +26,9 @@ from .ledger import Ledger
 from .translate import Unsupported, for_mini, for_torch, leaves
 from .variants import LAYOUTS, variant
 
+# How many samples are tried by an entry's second names too.
+ALIAS_SAMPLES = 4
+
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 
 
@@ -66,6 +69,8 @@ def check(entry: Entry, dtype: torch.dtype, most: int | None, full: bool) -> Led
         except Unsupported as reason:
             ledger.leave_out(str(reason))
             continue
+        if nr < ALIAS_SAMPLES:
+            _check_aliases(entry, call, f"{name} {_shown(call)}", ledger)
         for layout in ("plain", *(layouts if full else (layouts[nr % len(layouts)],))):
             _check_sample(entry, variant(call, layout), f"{name} {layout} {_shown(call)}", layout, ledger)
     if dtype is torch.float64 and entry.info.supports_autograd:
@@ -105,6 +110,16 @@ def _refused_dtype(entry: Entry, dtype: torch.dtype, ledger: Ledger) -> None:
         _both(entry, entry.info.op, entry.function, call, f"{name} {_shown(call)}", ledger)
 
 
+def _check_aliases(entry: Entry, call: Call, where: str, ledger: Ledger) -> None:
+    """The entry's second names, such as torch.multiply."""
+    for alias in entry.info.aliases:
+        function = None if alias.op is None else getattr(mini, alias.name, None)
+        if function is None:
+            ledger.leave_out(f"second name not in mini: {alias.name}")
+        else:
+            _both(entry, alias.op, function, call, f"{alias.name}, {where}", ledger)
+
+
 def _check_sample(entry: Entry, call: Call, where: str, layout: str, ledger: Ledger) -> None:
     info = entry.info
     expected = _both(entry, info.op, entry.function, call, where, ledger)
@@ -132,7 +147,10 @@ def _both(
     ledger: Ledger,
     kind: str = "",
 ) -> Outcome | None:
-    """Run a call on both sides and compare; PyTorch's outcome where neither raised. kind: "" for the kind of each fact."""
+    """Run a call on both sides and compare; PyTorch's outcome where neither raised.
+
+    kind: what the facts are counted under; "" for the kind of each.
+    """
     seeded = entry.info.name in database.RANDOM
     their_call, our_call = for_torch(call), for_mini(call)
     their_inputs = list(leaves(their_call, torch.Tensor))
@@ -217,7 +235,7 @@ def _value_problem(
     entry: Entry, expected: Any, actual: Any, rule: str, scale: float, inputs: list[Any], computed: str = ""
 ) -> str:
     problem = value_problem(expected, actual, rule, scale, computed)
-    if problem and entry.name == "topk" and is_tensor(expected) and expected.dtype is torch.int64:
+    if problem and entry.name in ("topk", "sort") and is_tensor(expected) and expected.dtype is torch.int64:
         # Which of several equal elements is named PyTorch leaves open: what counts is that equal ones are.
         return "" if same_elements(expected, actual, inputs[0]) else problem
     return problem
@@ -250,5 +268,3 @@ def _leaf_shown(leaf: Any) -> str:
     if isinstance(leaf, list | tuple) and any(isinstance(item, torch.Tensor) for item in leaf):
         return f"[{', '.join(map(_leaf_shown, leaf))}]"
     return repr(leaf)[:40]
-
-

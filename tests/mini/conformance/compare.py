@@ -126,13 +126,11 @@ def _far(wanted: np.ndarray, found: np.ndarray, dtype: str, rule: str, scale: fl
     else:
         finite = size[np.isfinite(size)]
         largest = max(float(finite.max()) if finite.size else 0.0, scale)
-        near = distance <= RELATIVE[dtype] * size + 64 * EPSILON[dtype] * largest
+        near = distance <= RELATIVE[dtype] * size + 128 * EPSILON[dtype] * largest
     return ~alike & ~(near & np.isfinite(size) & np.isfinite(found))
 
 
-def aliasing_problem(
-    expected: Any, actual: Any, torch_inputs: Sequence[Any], mini_inputs: Sequence[Any]
-) -> str:
+def aliasing_problem(expected: Any, actual: Any, torch_inputs: Sequence[Any], mini_inputs: Sequence[Any]) -> str:
     """Whether the results lie over the same inputs' storages and are views of the same tensors; "" if so."""
     if not is_tensor(expected):
         return ""

@@ -72,27 +72,23 @@ RANDOM = frozenset(
 SEED = 42
 
 # Results that are copies of elements, or of numbers that are not rounded.
-EXACT = frozenset(
-    [
-        "abs", "add", "alias", "arange", "argmax", "argmin", "as_strided", "bitwise_and", "bitwise_not",
-        "bitwise_or", "bitwise_xor", "bool", "cat", "ceil", "chunk", "clamp", "clamp_max", "clamp_min", "clone",
-        "constant_pad_nd", "contiguous", "copy", "count_nonzero", "double", "eq", "equal", "expand", "expand_as",
-        "eye", "flatten", "flip", "float", "floor", "full", "full_like", "gather", "ge", "gt", "index_put",
-        "index_select", "int", "item", "le", "long", "lt", "mT", "masked_fill", "masked_select", "max", "max_pool2d",
-        "maximum", "min", "minimum", "movedim", "mul", "narrow", "ne", "neg", "new_full", "new_ones", "new_zeros",
-        "nonzero", "ones", "ones_like", "outer", "permute", "relu", "repeat", "reshape", "reshape_as", "roll",
-        "rsub", "scalar_tensor", "scatter", "select", "short", "sign", "slice", "sort", "split", "split_with_sizes",
-        "squeeze", "stack", "sub", "T", "t", "to", "topk", "transpose", "tril", "triu", "trunc", "unbind",
-        "unsqueeze", "view", "view_as", "where", "zero_", "zeros", "zeros_like", "amax", "amin", "__getitem__",
-        "__radd__", "__rmul__", "__rsub__", "nn.functional.relu", "nn.functional.max_pool2d",
-        "nn.functional.embedding", "bfloat16", "all", "any", "isfinite", "isinf", "isnan", "logical_and",
-        "logical_not", "logical_or", "logical_xor", "reciprocal", "square", "nn.functional.dropout",
-    ]
-)
+_EXACT = """
+T __getitem__ __radd__ __rmul__ __rsub__ abs add alias all amax amin any arange argmax argmin as_strided
+bfloat16 bitwise_and bitwise_not bitwise_or bitwise_xor bool cat ceil chunk clamp clamp_max clamp_min clone
+constant_pad_nd contiguous copy count_nonzero double eq equal expand expand_as eye flatten flip float floor full
+full_like gather ge gt index_put index_select int isfinite isinf isnan item le logical_and logical_not
+logical_or logical_xor long lt mT masked_fill masked_select max max_pool2d maximum min minimum movedim mul
+narrow ne neg new_full new_ones new_zeros nn.functional.dropout nn.functional.embedding nn.functional.max_pool2d
+nn.functional.relu nonzero ones ones_like outer permute reciprocal relu repeat reshape reshape_as roll rsub
+scalar_tensor scatter select short sign slice sort split split_with_sizes square squeeze stack sub t to topk
+transpose tril triu trunc unbind unsqueeze view view_as where zero_ zeros zeros_like
+"""
+EXACT = frozenset(_EXACT.split())
 # Functions of few elements that are made of several roundings, some of which cancel.
-COMPOUND = frozenset(
-    ["addcmul", "addcdiv", "lerp", "nn.functional.gelu", "nn.functional.softplus", "nn.functional.silu", "remainder", "fmod"]
-)
+_COMPOUND = """
+addcdiv addcmul fmod lerp nn.functional.gelu nn.functional.silu nn.functional.softplus remainder
+"""
+COMPOUND = frozenset(_COMPOUND.split())
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,7 @@ def _assert_nothing_failed(ledger: Ledger) -> None:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", ENTRIES)
 def test_an_entry_agrees_with_pytorch(name: str, dtype: torch.dtype, full: bool) -> None:
-    _assert_nothing_failed(
-        checks.check(database.entries()[name], dtype, None if full else QUICK_SAMPLES, full)
-    )
+    _assert_nothing_failed(checks.check(database.entries()[name], dtype, None if full else QUICK_SAMPLES, full))
 
 
 @pytest.mark.parametrize("name", [name for name in ENTRIES if database.error_samples(database.entries()[name].info)])
@@ -34,7 +32,15 @@ def test_what_pytorch_refuses_is_refused(name: str) -> None:
 def test_the_database_is_covered() -> None:
     # Fewer would mean that an operator lost its name.
     assert len(ENTRIES) >= 220
-    for name in ("add", "sum", "matmul", "nn.functional.conv2d", "nn.functional.cross_entropy", "index_put", "__getitem__"):
+    for name in (
+        "add",
+        "sum",
+        "matmul",
+        "nn.functional.conv2d",
+        "nn.functional.cross_entropy",
+        "index_put",
+        "__getitem__",
+    ):
         assert name in ENTRIES
 
 

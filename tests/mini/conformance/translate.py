@@ -64,9 +64,7 @@ class _MiniCopies(_Copies):
             key = source._cdata
             if key not in self.storages:
                 self.storages[key] = (Storage.over(storage_bytes(source)), source)
-            found = TensorImpl.fresh(
-                self.storages[key][0], tuple(tensor.shape), tuple(tensor.stride()), dtype, CPU
-            )
+            found = TensorImpl.fresh(self.storages[key][0], tuple(tensor.shape), tuple(tensor.stride()), dtype, CPU)
             found._offset = tensor.storage_offset()
             self.tensors[id(tensor)] = found.requires_grad_(tensor.requires_grad)
         return found

@@ -65,7 +65,7 @@ def out_kernel(functional: FunctionSchema) -> Callable[..., Any]:
             functional.base in ("std", "var")
             and given[0]._dtype is bfloat16
             and outs[0]._dtype is not bfloat16
-            and given[1] is None
+            and _reduces_all(given)
         ):
             raise RuntimeError(f"{functional.base}(): a BFloat16 input goes into no out tensor of another dtype")
         results = dispatcher.find_schema_or_throw(f"aten::{functional.key}").call(*given)
@@ -77,6 +77,11 @@ def out_kernel(functional: FunctionSchema) -> Callable[..., Any]:
         return outs if count > 1 else outs[0]
 
     return kernel
+
+
+def _reduces_all(given: tuple[Any, ...]) -> bool:
+    self, dim = given[:2]
+    return 0 not in self._shape and (not dim or len(dim) == len(self._shape))
 
 
 def _with_dtype(given: tuple[Any, ...], place: int, out: Any, factory: bool) -> tuple[Any, ...]:

@@ -214,9 +214,9 @@ def matmul(ks: int, self: Any, other: Any) -> Any:
         return at.squeeze__dim(at.mm(at.unsqueeze(self, 0), other), 0)
     if left == 2 and right == 2:
         return at.mm(self, other)
-    if left >= 3 and right <= 2 and _should_fold(self, other):
+    if left >= 3 and right <= 2 and _should_fold(self, other, False):
         return _folded(self, other)
-    if right >= 3 and left <= 2 and _should_fold(other, self):
+    if right >= 3 and left <= 2 and _should_fold(at.transpose_int(other, -2, -1), self, True):
         return _folded_right(self, other)
     return _batched(self, other)
 
@@ -235,10 +235,13 @@ def linear_out(ks: int, input: Any, weight: Any, bias: Any, out: Any) -> Any:  #
     return product if bias is None else at.add__Tensor(product, bias, 1)
 
 
-def _should_fold(big: Any, small: Any) -> bool:
+def _should_fold(big: Any, small: Any, small_first: bool) -> bool:
     """Whether a batch times one matrix can be one large product without a copy that it does not pay for."""
-    if big._requires_grad or small._requires_grad or len(small._shape) == 1:
+    if small._requires_grad:
         return True
+    if small_first and len(small._shape) == 2:
+        # The product would have to be transposed back, which is the copy.
+        return False
     if layout.numel(big._shape) == 0:
         return True
     shape, stride = big._shape, big._stride

@@ -126,13 +126,27 @@ def linspace_Scalar_Tensor(ks: int, start: Any, end: Any, steps: int, dtype: Any
 
 
 def conv1d_padding(
-    ks: int, input: Any, weight: Any, bias: Any, stride: Ints, padding: str, dilation: Ints, groups: int  # noqa: A002
+    ks: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Ints,
+    padding: str,
+    dilation: Ints,
+    groups: int,  # noqa: A002
 ) -> Any:
     return _padded_convolution(at.conv1d, 1, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv2d_padding(
-    ks: int, input: Any, weight: Any, bias: Any, stride: Ints, padding: str, dilation: Ints, groups: int  # noqa: A002
+    ks: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Ints,
+    padding: str,
+    dilation: Ints,
+    groups: int,  # noqa: A002
 ) -> Any:
     return _padded_convolution(at.conv2d, 2, input, weight, bias, stride, padding, dilation, groups)
 
@@ -148,7 +162,7 @@ def _padded_convolution(
     dilation: Ints,
     groups: int,
 ) -> Any:
-    """"valid": no padding; "same": as much as keeps the size, one more behind than in front where that is odd."""
+    """ "valid": no padding; "same": as much as keeps the size, one more behind than in front where that is odd."""
     if len(weight._shape) != dims + 2:
         raise RuntimeError(f"conv{dims}d takes a weight with {dims + 2} dimensions, but got {list(weight._shape)}")
     if padding == "valid":

@@ -77,7 +77,7 @@ def nonzero(ks: int, self: TensorImpl) -> Any:
     array = self.strided_array() if self._dtype is bool_ else self.values()
     found = np.array(np.nonzero(array.reshape(-1) if array.ndim == 0 else array), np.int64)
     if array.ndim == 0:
-        return TensorImpl.allocate((found.shape[1], 0), (1, max(found.shape[1], 1)), int64, self._device)
+        return TensorImpl.allocate((found.shape[1], 0), (1, found.shape[1]), int64, self._device)
     columns = TensorImpl.adopt(found, int64, self._device)
     ndim, count = found.shape
     return TensorImpl.fresh(columns._storage, (count, ndim), (1, count), int64, self._device)

@@ -1,7 +1,10 @@
 """Facts about the dispatcher: which kernel a row holds, which one runs, and what registrations do, as in PyTorch."""
 
 import itertools
+import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
 
 import pytest
 import torch
@@ -99,6 +102,40 @@ def test_one_more_registration_of_each_other_kind_fills_it_as_torchs(full: bool)
         for size in range(5 if full else 2):
             for registered in itertools.combinations(KEYS, size):
                 compare_tables((more, *registered))
+
+
+def outcome(t: Any, op: Any, block: Any, grad: bool) -> Any:
+    """What a call gives, or the type of its error."""
+    x = t.zeros(2, requires_grad=grad)
+    with block(t), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return t.vmap(op)(x).tolist() if block is mapped else op(x).tolist()
+        except (NotImplementedError, RuntimeError) as problem:
+            return type(problem)
+
+
+def mapped(t: Any) -> Any:
+    return nullcontext()
+
+
+def test_calls_run_the_kernel_that_torchs_run() -> None:
+    blocks = (lambda t: nullcontext(), lambda t: t.inference_mode(), mapped)
+    for size in range(4):
+        for registered in itertools.combinations(KEYS, size):
+            ns = f"called{next(_fresh)}"
+            found: dict[Any, list[Any]] = {torch: [], mini: []}
+            for t in (torch, mini):
+                lib = t.library.Library(ns, "DEF")
+                lib.define("f(Tensor x) -> Tensor")
+                for nr, key in enumerate(KEYS):
+                    if key in registered:
+                        lib.impl("f", lambda x, nr=nr: x + (nr + 1), key)
+                op = getattr(t.ops, ns).f.default
+                for block in blocks:
+                    found[t] += [outcome(t, op, block, grad) for grad in (False, True)]
+                lib._destroy()
+            assert found[mini] == found[torch], registered
 
 
 def test_the_same_keys_have_backend_fallbacks() -> None:

@@ -112,6 +112,7 @@ def run(lib: Any, layer: Any, inputs: tuple[np.ndarray, ...]) -> tuple[Any, Any]
     return outputs, tensors[0]
 
 
+@pytest.mark.filterwarnings("ignore:Using padding='same'")
 @pytest.mark.parametrize("name", LAYERS)
 def test_from_the_same_seed_a_layer_is_the_same_and_does_the_same(name: str) -> None:
     make, inputs = LAYERS[name]

@@ -272,7 +272,8 @@ def tensors_copied(lib: Any) -> Any:
     leaf.grad = lib.ones(2)
     other = copy.deepcopy(leaf)
     shared = y.untyped_storage().data_ptr() == z.untyped_storage().data_ptr()
-    return y, z, shared, z.storage_offset(), other, other.grad, y._is_view()
+    apart = y.data_ptr() != x.data_ptr(), other.data_ptr() != leaf.data_ptr()
+    return y, z, shared, apart, z.storage_offset(), other, other.grad, y._is_view()
 
 
 @programs
@@ -594,6 +595,19 @@ def hooks_that_are_always_called(lib: Any) -> Any:
     try:
         m(lib.ones(3))
     except RuntimeError:
+        seen.append("raised")
+    return seen
+
+
+@programs
+def a_hook_that_is_always_called_is_called_once(lib: Any) -> Any:
+    m, seen = lib.nn.ReLU(), []
+    m.register_forward_hook(lambda m, args, out: seen.append("first"), always_call=True)
+    m.register_forward_hook(lambda m, args, out: 1 // 0)
+    m.register_forward_hook(lambda m, args, out: seen.append("last"), always_call=True)
+    try:
+        m(lib.ones(1))
+    except ZeroDivisionError:
         seen.append("raised")
     return seen
 

@@ -51,9 +51,7 @@ def text_table(rows: Sequence[Mapping[str, Any]]) -> str:
     columns = list(rows[0])
     cells = [columns] + [[_plain(r.get(c, "")) for c in columns] for r in rows]
     widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
-    return "\n".join(
-        "  ".join(text.ljust(w) for text, w in zip(line, widths, strict=True)).rstrip() for line in cells
-    )
+    return "\n".join("  ".join(text.ljust(w) for text, w in zip(line, widths, strict=True)).rstrip() for line in cells)
 
 
 def human_bytes(n: int) -> str:
@@ -139,9 +137,7 @@ class StorageView(Table):
                 f"{self.stride} has {len(self.stride)}; give one stride per dimension."
             )
         if any(n < 0 for n in self.shape):
-            raise ValueError(
-                f"StorageView {self.name!r}: shape {self.shape} has a negative size; use 0 or more."
-            )
+            raise ValueError(f"StorageView {self.name!r}: shape {self.shape} has a negative size; use 0 or more.")
 
     @classmethod
     def of_layout(
@@ -221,9 +217,7 @@ class StorageView(Table):
             )
         for dim, (i, n) in enumerate(zip(index, self.shape, strict=True)):
             if not -n <= i < n:
-                raise IndexError(
-                    f"index {i} is out of range for dimension {dim} of {self.name}, which has size {n}."
-                )
+                raise IndexError(f"index {i} is out of range for dimension {dim} of {self.name}, which has size {n}.")
         return self._locate(tuple(i % n for i, n in zip(index, self.shape, strict=True)))
 
     def formula(self, index: Sequence[int]) -> str:
@@ -543,7 +537,7 @@ class OpCall:
 
     @property
     def effect(self) -> str:
-        """"write" where an input was written to, "view" where an output shares an input's memory, else "fresh"."""
+        """ "write" where an input was written to, "view" where an output shares an input's memory, else "fresh"."""
         if self.mutates:
             return "write"
         return "view" if self.aliases else "fresh"
@@ -593,7 +587,9 @@ class OpLog(Table):
             row = {"#": nr, "op": call.name, "call": str(call), "effect": call.effect, "phase": call.phase}
             row["stride"] = ", ".join(str(list(each.stride)) for each in call.outputs)
             row["bytes"] = sum(each.nbytes for each in call.outputs)
-            row |= {name: getattr(call, name) for name in ("module", "place") if any(getattr(c, name) for c in self.calls)}
+            row |= {
+                name: getattr(call, name) for name in ("module", "place") if any(getattr(c, name) for c in self.calls)
+            }
             rows.append(row)
         return rows
 

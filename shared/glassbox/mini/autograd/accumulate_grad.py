@@ -27,6 +27,7 @@ class AccumulateGrad(Node):
     # Of the class, since they are the same for all: a leaf's node is made anew whenever no graph holds one.
     next_edges = ()
     sequence_nr = LEAF_FIRST
+    saves = False
 
     @property
     def input_metadata(self) -> tuple[InputMetadata, ...]:

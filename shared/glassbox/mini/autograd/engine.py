@@ -91,7 +91,7 @@ class GraphTask:
             else:
                 results = node.apply(*(grads or (None,) * len(node.input_metadata)))
             del grads
-            if not keep_graph:
+            if node.saves and not keep_graph:
                 node.release_variables()
             edges = node.next_edges
             if len(results) != len(edges):

@@ -114,12 +114,13 @@ def node_source(info: DifferentiabilityInfo) -> str:
         lines += ["        if grad is None:", "            return (None,) * len(node.next_edges)"]
     lines.append("        edges = node.next_edges")
     lines += _apply_with_lists(info, lists) if lists else _apply(info)
-    lines += ["", "    def release_variables(node):"]
     released = [*_saved(info), *_results(info)]
+    if released:
+        lines += ["", "    def release_variables(node):"]
+    else:
+        lines.insert(2, "    saves = False")
     for name in released:
         lines += [f"        if node.saved_{name} is not None:", f"            node.saved_{name}.release()"]
-    if not released:
-        lines.append("        pass")
     for name in released:
         lines += ["", "    @property", f"    def _saved_{name}(node):"]
         lines += [f"        saved = node.saved_{name}", "        return None if saved is None else saved.unpack(node)"]

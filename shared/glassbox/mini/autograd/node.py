@@ -37,6 +37,8 @@ class Node:
 
     # Of the forward op; a node with one output is handed its gradient bare.
     n_outputs = 1
+    # Whether there is something to let go of once the node has run.
+    saves = True
 
     # No __init__, which would cost as much as a small op: generated kernels set the slots, others call begin().
     next_edges: Any

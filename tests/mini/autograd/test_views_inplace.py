@@ -156,6 +156,16 @@ def a_view_made_without_grad(m: Any) -> Any:
 
 
 @programs
+def a_view_of_a_view_that_may_not_be_written(m: Any) -> Any:
+    base = leaf(m, 4) * 1
+    with m.no_grad():
+        view = base[:3]
+        inside = base.view(2, 2)[0]
+    part = base.chunk(2)[0]
+    return [raised(lambda t=t: t.mul_(2)) for t in (view[:2], part[:1], inside[:1], base[:2])]
+
+
+@programs
 def a_view_made_without_grad_of_what_needs_none(m: Any) -> Any:
     base = m.zeros(3)
     with m.no_grad():
@@ -421,6 +431,18 @@ def a_detached_view_changes_the_values_alone(m: Any) -> Any:
     y.detach()[0] = 100.0
     y.sum().backward()
     return y, x.grad, y.detach()._is_view(), y.detach().requires_grad, y[0].detach()._is_view()
+
+
+@programs
+def detached_in_place(m: Any) -> Any:
+    x = leaf(m, 3)
+    y = x * 2
+    z = (y + 1).sum()
+    same = y.detach_() is y
+    z.backward()
+    x.detach_()
+    view = raised(lambda: y[:2].detach_())
+    return same, y._version, y.requires_grad, y.grad_fn, y.is_leaf, x.requires_grad, x.grad, view
 
 
 @programs

@@ -58,6 +58,8 @@ class _Frame:
         found: list[Any] = []
 
         def keep(tensor: Any) -> Any:
+            # Outside of the second run's own graph, which nobody needs.
+            tensor = tensor.detach()
             found.append(tensor)
             if len(found) == len(self.facts):
                 raise _StopRecomputingError

@@ -16,13 +16,13 @@ from ..c10.dispatch_key_set import AFTER_AD_INPLACE_OR_VIEW
 from ..c10.grad_mode import grad_enabled
 from . import view
 
-# Their results share memory but are no views: what detach gives leaves the graph for good.
-NO_VIEWS = frozenset(("detach",))
+# What detach gives shares memory but is no view: it leaves the graph for good. detach_ changes no element.
+LEFT_OUT = frozenset(("detach", "detach_"))
 
 
 def needs_kernel(schema: FunctionSchema) -> bool:
     """Whether an op writes to something or gives a view."""
-    return schema.is_mutable or (schema.is_view and schema.base not in NO_VIEWS)
+    return schema.base not in LEFT_OUT and (schema.is_mutable or schema.is_view)
 
 
 def make_kernel(op: OperatorHandle) -> Callable[..., Any]:
@@ -35,7 +35,7 @@ def make_kernel(op: OperatorHandle) -> Callable[..., Any]:
             "AFTER_AD_INPLACE_OR_VIEW": AFTER_AD_INPLACE_OR_VIEW,
             "grad_enabled": grad_enabled.get,
             "as_view": view.as_view,
-            "creation_now": view.creation_now,
+            "creation_of_several": view.creation_of_several,
             "inherit_creation": view.inherit_creation,
             "inference_blocks": inference_mode.blocks,
             "is_inference": inference_mode.is_enabled,
@@ -72,7 +72,7 @@ def kernel_source(schema: FunctionSchema, name: str) -> str:
     lines += [f"    counter = {viewed}._version_counter", "    if counter is None:", "        return result"]
     if schema.returns[0].type.is_list:
         lines += [
-            "    creation = creation_now(True)",
+            "    creation = creation_of_several()",
             "    for each in result:",
             f"        as_view({viewed}, each, creation)",
         ]

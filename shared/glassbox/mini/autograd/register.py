@@ -72,8 +72,21 @@ def _resize_(op: OperatorHandle) -> Callable[..., Any]:
     return resize_
 
 
+def _detach_(op: OperatorHandle) -> Callable[..., Any]:
+    kernels = op.kernels
+
+    def detach_(key_set: int, self: Any) -> Any:
+        if self._base is not None:
+            raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+        self._grad_fn, self._requires_grad, self._output_nr = None, False, 0
+        below = key_set & AFTER_AUTOGRAD
+        return kernels[below](below, self)
+
+    return detach_
+
+
 # Ops whose Autograd kernel no schema tells (PyTorch: VariableTypeManual.cpp).
-MANUAL = {"resize_": _resize_}
+MANUAL = {"resize_": _resize_, "detach_": _detach_}
 
 
 def _impl(op: OperatorHandle, key: DispatchKey, kernel: Callable[..., Any], where: str) -> None:

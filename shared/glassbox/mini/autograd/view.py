@@ -162,25 +162,20 @@ def creation_of(view: Any) -> str | None:
     return creation_of_meta(view._meta)
 
 
-def creation_now(several: bool) -> str | None:
-    """How a view that is made now comes about. several: by an op that gives more than one."""
+def creation_of_several() -> str:
+    """How a view that is made now, by an op that gives more than one, comes about."""
     if inference_mode.blocks[0] and inference_mode.is_enabled():
         return INFERENCE_MODE
     if not grad_enabled.get():
         return NO_GRAD_MODE
-    return MULTI_OUTPUT_NODE if several else None
+    return MULTI_OUTPUT_NODE
 
 
-def as_view(base: Any, view: Any, creation: str | None) -> None:
-    """Write down that `view` is a view of `base`; creation says how, where that forbids writing into it."""
+def as_view(base: Any, view: Any, creation: str) -> None:
+    """Write down that `view` is a view of `base`, and how it came about."""
+    view._base = base if base._base is None else base._base
     view._attr_version = base._version_counter[0]
-    if base._base is None:
-        view._base = base
-    else:
-        view._base = base._base
-        creation = creation or creation_of(base)
-    if creation is not None:
-        view._meta = _CREATED[creation]
+    view._meta = _CREATED[creation]
 
 
 def count_change(tensor: Any) -> None:

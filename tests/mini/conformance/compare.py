@@ -99,7 +99,7 @@ def _coarser(dtype: str, computed: str) -> str:
 
 
 def _bits(array: np.ndarray) -> np.ndarray:
-    array = np.ascontiguousarray(array)
+    array = np.asarray(array, order="C")
     return array.view({8: np.uint64, 4: np.uint32, 2: np.uint16}[array.itemsize])
 
 

@@ -80,6 +80,9 @@ def _parsed(name: str, overloads: list[OperatorHandle]) -> Callable[..., Any]:
     without = sorted((op for op in overloads if not op.schema.is_out), key=_tensors_wanted, reverse=True)
     out_names = {argument.name for op in with_out for argument in op.schema.out_arguments} | {"out"}
 
+    several = len(without) > 1
+    wants = [(op, _tensor_places(op)) for op in without]
+
     # x.sum() and its like: what takes nothing but the tensor needs no choosing.
     bare = next((op for op in without if _takes_self_alone(op)), None)
     bare_call, defaults = (bare.call, _defaults(bare)) if bare is not None else (None, ())
@@ -91,8 +94,15 @@ def _parsed(name: str, overloads: list[OperatorHandle]) -> Callable[..., Any]:
         if kwargs and with_out and not out_names.isdisjoint(kwargs):
             kwargs = _spread(kwargs)
             chosen = without if out_names.isdisjoint(kwargs) else with_out
+        elif several:
+            chosen = _possible(args) or without
         op, bound = parser.choose(name, chosen, args, kwargs)
         return op.call(*bound)
+
+    def _possible(args: tuple[Any, ...]) -> list[OperatorHandle]:
+        # A number where an overload wants a tensor rules it out at once.
+        numbers = [nr for nr, arg in enumerate(args) if not isinstance(arg, TensorImpl)]
+        return [op for op, places in wants if places.isdisjoint(numbers)] if numbers else without
 
     def _spread(kwargs: dict[str, Any]) -> dict[str, Any]:
         if "out" not in kwargs:
@@ -116,6 +126,14 @@ def _parsed(name: str, overloads: list[OperatorHandle]) -> Callable[..., Any]:
 
 def _tensors_wanted(op: OperatorHandle) -> int:
     return sum(argument.type.is_tensor and not argument.type.is_list for argument in op.schema.arguments)
+
+
+def _tensor_places(op: OperatorHandle) -> frozenset[int]:
+    """Where among the positional arguments nothing but a tensor will do."""
+    if op.schema.takes_numbers:
+        return frozenset((0,))
+    kinds = enumerate(argument.type for argument in op.schema.positional)
+    return frozenset(nr for nr, kind in kinds if kind.is_tensor and not kind.is_list and not kind.optional)
 
 
 def _takes_self_alone(op: OperatorHandle) -> bool:

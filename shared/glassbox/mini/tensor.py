@@ -143,7 +143,7 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
         """Say whether gradients of this leaf are wanted; RuntimeError for what cannot have one or is no leaf."""
         if requires_grad and not self._dtype.is_floating_point:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        if not requires_grad and self.grad_fn is not None:
+        if not requires_grad and self._grad_fn is not None:
             raise RuntimeError(
                 "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in "
                 "a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
@@ -220,7 +220,8 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
         """Keep the gradient of a tensor that is no leaf in its .grad."""
         if not self.requires_grad:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-        node = self.grad_fn
+        # As PyTorch, by the grad_fn as it was last seen: a view that has none yet counts as a leaf.
+        node = self.grad_fn if self._grad_fn is not None else None
         if node is not None:
             autograd_hooks.NodeHooks.of(node).retains[self._output_nr] = weakref.ref(self)
 

@@ -13,6 +13,8 @@ _CYCLE = (
     "only the garbage collector frees. Use autograd.grad when creating the graph, or set the .grad fields of your "
     "parameters to None after use."
 )
+# Once in a process, as PyTorch.
+_told_of_cycle: list[bool] = []
 
 
 def backward(
@@ -30,7 +32,8 @@ def backward(
     gradients = initial_gradients(tensors, grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph
     roots = root_edges(tensors)
-    if create_graph:
+    if create_graph and not _told_of_cycle:
+        _told_of_cycle.append(True)
         warnings.warn(_CYCLE, UserWarning, stacklevel=3)
     if inputs is None:
         engine.execute(roots, gradients, keep, create_graph)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [PART ...]`: every ratio that the README claims, on this machine."""
+"""`python -m benchmarks [PART ...]`: the mini-framework's speed beside PyTorch's, on this machine."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Puts the framework together: operators registered, methods and functions made (PyTorch: torch/csrc/Module.cpp)."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -22,8 +23,10 @@ FALLTHROUGHS = (
 
 def initialize() -> dict[str, Callable[..., Any]]:
     """Registers everything and returns the package's functions by name."""
-    # Where NumPy would warn of an overflow or an invalid value, PyTorch computes on.
+    # Where NumPy would warn of an overflow or an invalid value, PyTorch computes on. The first holds for this thread
+    # alone, and for NumPy as a whole in it; the second for the framework's kernels in every thread.
     np.seterr(all="ignore")
+    warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"glassbox\.mini\.")
     dispatcher.binder = python_arg_parser.make_binder
     native_functions.register_all((composites, overloads, aliases, tensor_factories))
     for key in FALLTHROUGHS:

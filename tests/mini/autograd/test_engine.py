@@ -532,3 +532,25 @@ def test_threads_run_their_own_passes() -> None:
     for thread in threads:
         thread.join()
     assert results == {nr: [3.0 * nr * nr] * 4 for nr in range(1, 5)}
+
+
+def test_a_bad_gradient_is_told_by_its_own_place() -> None:
+    class Bad(mini.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any) -> Any:
+            return a + b
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad, grad.new_ones(7)
+
+    x = mini.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"BadBackward returned an invalid gradient at index 1 - got \[7\]"):
+        Bad.apply(x, x).sum().backward()
+
+
+def test_grad_with_respect_to_many_takes_each_its_own() -> None:
+    leaves = [mini.full((2,), float(n), requires_grad=True) for n in range(200)]
+    total = sum(((leaf * n).sum() for n, leaf in enumerate(leaves)), mini.zeros(()))
+    found = mini.autograd.grad(total, [*leaves, leaves[3]])
+    assert [grad.tolist() for grad in found] == [[float(n)] * 2 for n in [*range(200), 3]]

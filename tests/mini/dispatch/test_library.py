@@ -178,8 +178,6 @@ def test_an_alias_key_has_no_fallback_and_undefined_no_kernel() -> None:
             lib.impl("g", lambda x: x, "CPU")
         with pytest.raises(RuntimeError, match="its overloads are mine::f"):
             lib.impl("f.nope", lambda x: x, "CPU")
-        with pytest.raises(ValueError, match="say for which dispatch key"):
-            lib.impl("f", lambda x: x)
 
 
 def test_taking_a_library_back_leaves_nothing() -> None:
@@ -301,3 +299,27 @@ def test_dump_and_table_read_as_torchs() -> None:
         line for line in mini._C._dispatch_dump_table("aten::add.Tensor").splitlines() if line.startswith("CPU:")
     )
     assert line.startswith("CPU: registered at glassbox/mini/aten/native/") and line.endswith("[kernel]")
+
+
+def test_a_kernel_without_a_key_is_for_composite_implicit_autograd() -> None:
+    for lib, namespace in ((torch, "keyless_torch"), (mini, "keyless_mini")):
+        library = lib.library.Library(namespace, "DEF")
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x + x)
+        x = lib.ones(2, requires_grad=True)
+        getattr(lib.ops, namespace).twice(x).sum().backward()
+        assert x.grad.tolist() == [2.0, 2.0]
+        library._destroy()
+
+
+def test_an_op_of_two_results_without_a_derivative_warns_and_sends_nothing_on() -> None:
+    for lib, namespace in ((torch, "pair_torch"), (mini, "pair_mini")):
+        library = lib.library.Library(namespace, "DEF")
+        library.define("pair(Tensor x) -> (Tensor, Tensor)")
+        library.impl("pair", lambda x: (x.detach().sum(), x.detach() * 2), "CPU")
+        x = lib.ones(3, requires_grad=True)
+        total, double = getattr(lib.ops, namespace).pair(x)
+        with pytest.warns(UserWarning, match="autograd kernel was not registered"):
+            (total + double.sum() + x.sum()).backward()
+        assert x.grad.tolist() == [1.0, 1.0, 1.0]
+        library._destroy()

@@ -1,5 +1,7 @@
 """Facts about threads: each has its own modes, key sets and transforms, and one does not disturb the other."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -188,3 +190,20 @@ def test_registering_while_others_call_never_runs_a_kernel_that_is_gone() -> Non
         for thread in threads:
             thread.join()
     assert wrong == []
+
+
+def test_no_thread_is_warned_by_numpy() -> None:
+    code = (
+        "import threading\n"
+        "from glassbox import mini\n"
+        "x = mini.tensor([0.0, -1.0, 1e38])\n"
+        "def work():\n"
+        "    results.append([(x / 0).tolist()[2], x.log().tolist()[0], (x * 1e10).tolist()[2], x.exp().tolist()[2]])\n"
+        "results = []\n"
+        "for run in (work, lambda: [t.start() or t.join() for t in [threading.Thread(target=work)]]):\n"
+        "    run()\n"
+        "inf = float('inf')\n"
+        "assert results == [[inf, -inf, inf, inf]] * 2, results\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -25,7 +25,7 @@ class GraphTask:
     dependencies   node -> gradients that it still waits for
     buffers        node -> what has arrived: the gradient itself where the node takes one, else a list
     ready          heap of (-sequence_nr, arrival, node): the nodes that wait for nothing
-    captures       (node, input_nr) -> places in `captured` that the gradient is asked for
+    captures       node -> (input_nr, place in `captured`) of each gradient that is asked for there
     needed         where only some inputs are asked for: the nodes that must be evaluated for them; else None
     """
 
@@ -45,11 +45,10 @@ class GraphTask:
         self.ready: list[tuple[int, int, Node]] = []
         self.arrivals = itertools.count()
         self.captured: list[Any] = []
-        self.captures: dict[tuple[Node, int], list[int]] = {}
+        self.captures: dict[Node, list[tuple[int, int]]] = {}
         self.needed: set[Node] | None = None
         root_nodes = [node for node, _ in roots]
         self.dependencies = count_dependencies(root_nodes)
-        self._capturing: set[Node] = set()
         if inputs is not None:
             self.captured = [None] * len(inputs)
             targets = {node for node, _ in inputs}
@@ -58,13 +57,12 @@ class GraphTask:
                 self.needed |= targets
             else:
                 for place, edge in enumerate(inputs):
-                    self.captures.setdefault(edge, []).append(place)
-                self._capturing = targets
+                    self.captures.setdefault(edge[0], []).append((edge[1], place))
         for (node, input_nr), gradient in zip(roots, gradients, strict=True):
             if gradient is not None:
                 metadata = node.input_metadata[input_nr]
                 if gradient._shape != metadata[0] or gradient._dtype is not metadata[1]:
-                    gradient = validate(gradient, metadata, "the root", 0)
+                    gradient = validate(gradient, metadata, None, None)
                 self._deliver(node, input_nr, gradient)
         for node in root_nodes if len(root_nodes) == 1 else dict.fromkeys(root_nodes):
             if not self.dependencies.get(node) and self._is_executed(node):
@@ -79,7 +77,7 @@ class GraphTask:
             node = pop(ready)[2]
             grads = buffers.pop(node, None)
             if needed is not None:
-                if node in self._capturing:
+                if node in self.captures:
                     grads = self._capture(node, grads)
                 if node not in needed:
                     yield node
@@ -103,7 +101,7 @@ class GraphTask:
                 if grad is not None:
                     metadata = successor.input_metadata[input_nr]
                     if grad._shape != metadata[0] or grad._dtype is not metadata[1]:
-                        grad = validate(grad, metadata, node.name(), edges.index(edge))
+                        grad = validate(grad, metadata, node, edge)
                     if successor.n_outputs == 1:
                         old = buffers.get(successor)
                         buffers[successor] = grad if old is None else old + grad
@@ -118,7 +116,7 @@ class GraphTask:
             yield node
 
     def _is_executed(self, node: Node) -> bool:
-        return self.needed is None or node in self.needed or node in self._capturing
+        return self.needed is None or node in self.needed or node in self.captures
 
     def _evaluate_watched(self, node: Node, grads: Any) -> tuple[Any, ...]:
         """The node's results, with its hooks run and anomalies looked for."""
@@ -133,8 +131,8 @@ class GraphTask:
         if len(results) != len(node.next_edges):
             results = _fitted(node, results)
         results = tuple(
-            grad if edge is None or grad is None else validate(grad, edge[0].input_metadata[edge[1]], node.name(), nr)
-            for nr, (edge, grad) in enumerate(zip(node.next_edges, results, strict=True))
+            grad if edge is None or grad is None else validate(grad, edge[0].input_metadata[edge[1]], node, edge)
+            for edge, grad in zip(node.next_edges, results, strict=True)
         )
         anomaly.check(node, results)
         if hooks is not None and hooks.post:
@@ -154,11 +152,8 @@ class GraphTask:
         """Keep what was asked for: after the tensor's hooks, unless those are still to run because the node is."""
         if node.hooks is not None and node not in (self.needed or ()):
             grads = run_tensor_hooks(node, grads)
-        for (captured, input_nr), places in self.captures.items():
-            if captured is node:
-                found = grads if node.n_outputs == 1 or grads is None else grads[input_nr]
-                for place in places:
-                    self.captured[place] = found
+        for input_nr, place in self.captures[node]:
+            self.captured[place] = grads if node.n_outputs == 1 or grads is None else grads[input_nr]
         return grads
 
 
@@ -229,19 +224,23 @@ def leading_to(targets: set[Node], roots: Sequence[Node]) -> set[Node]:
     return needed
 
 
-def validate(grad: Any, metadata: Any, name: str, index: int) -> Any:
+def validate(grad: Any, metadata: Any, node: Node | None, edge: Edge | None) -> Any:
     """A gradient made to fit what it is the gradient of: broadcasting undone, the dtype restored.
 
-    RuntimeError where the shapes cannot belong together.
+    node, edge: where it comes from; None where the caller of the pass gave it. RuntimeError where the shapes cannot
+    belong together.
     """
     if metadata is None:
         return grad
     shape, dtype, _ = metadata
     if grad._shape != shape:
         if geometry.expanded_dims(shape, grad._shape) is None:
+            edges = () if node is None else node.next_edges
+            # By identity: a tensor that is two inputs has two equal edges.
+            index = next((nr for nr, each in enumerate(edges) if each is edge), 0)
             raise RuntimeError(
-                f"Function {name} returned an invalid gradient at index {index} - got {list(grad._shape)} "
-                f"but expected shape compatible with {list(shape)}"
+                f"Function {'backward' if node is None else node.name()} returned an invalid gradient at index "
+                f"{index} - got {list(grad._shape)} but expected shape compatible with {list(shape)}"
             )
         grad = grad.sum_to_size(shape)
     return grad if grad._dtype is dtype else grad.to(dtype)

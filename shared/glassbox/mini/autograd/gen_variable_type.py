@@ -52,17 +52,17 @@ _classes: dict[str, type[node.Node]] = {}
 def node_class(info: DifferentiabilityInfo) -> type[node.Node]:
     """The class of an op's nodes, made when the first one is."""
     found = _classes.get(info.node)
-    if found is None or info.schema.namespace != "aten":
+    if found is None:
         found = _classes[info.node] = make_node(info)
     return found
 
 
-def make_node(info: DifferentiabilityInfo, formulas: dict[str, Any] | None = None) -> type[node.Node]:
-    """The class of an op's nodes. formulas: more names that its expressions may use."""
-    namespace = dict(_NAMESPACE)
+def make_node(info: DifferentiabilityInfo) -> type[node.Node]:
+    """The class of an op's nodes."""
+    namespace = _NAMESPACE | {"__name__": __name__}
+    used = set().union(*(_names(formula.expression) for formula in info.formulas))
     for module in (functions_nn, functions_reduction, functions_pointwise, functions_manual):
-        namespace |= vars(module)
-    namespace |= formulas or {}
+        namespace |= {name: value for name, value in vars(module).items() if name in used}
     return compile_source(node_source(info), info.node, namespace)[info.node]
 
 

@@ -12,7 +12,7 @@ from ..c10.grad_mode import grad_enabled
 from . import gen_inplace_or_view, gen_variable_type
 from .load_derivatives import FILE, DifferentiabilityInfo, differentiability_infos
 from .node import Node
-from .variable import any_requires_grad, gradient_edge, requires_grad, set_history
+from .variable import any_requires_grad, gradient_edge, requires_grad, set_histories
 
 # The Autograd keys that have a fallback, of each backend with tensors in PyTorch's tree.
 FALLBACKS = ("Other", "CPU", "CUDA", "XLA", "MPS", "XPU", "HPU", "Lazy", "MTIA", "MAIA", "PrivateUse1", "Meta")
@@ -34,16 +34,17 @@ def register(op: OperatorHandle, infos: dict[str, DifferentiabilityInfo]) -> Non
     if op.has_kernel_for_dispatch_key("CompositeImplicitAutograd"):
         return
     if gen_inplace_or_view.needs_kernel(schema):
-        _impl(op, DispatchKey.ADInplaceOrView, gen_inplace_or_view.make_kernel(op), "ADInplaceOrView")
+        _impl(op, DispatchKey.ADInplaceOrView, gen_inplace_or_view.make_kernel(op), "gen_inplace_or_view.py")
     if not any(argument.type.is_tensor for argument in schema.arguments):
         return
     if not any(result.type.is_tensor for result in schema.returns):
         return
     if schema.key in MANUAL:
-        _impl(op, DispatchKey.Autograd, MANUAL[schema.key](op), "VariableTypeManual")
+        _impl(op, DispatchKey.Autograd, MANUAL[schema.key](op), "register.py")
         return
     info = info_for(op, infos)
-    _impl(op, DispatchKey.Autograd, gen_variable_type.make_kernel(op, info), "VariableType")
+    where = FILE.name if info is not None else "gen_variable_type.py"
+    _impl(op, DispatchKey.Autograd, gen_variable_type.make_kernel(op, info), where)
 
 
 def info_for(op: OperatorHandle, infos: dict[str, DifferentiabilityInfo]) -> DifferentiabilityInfo | None:
@@ -90,7 +91,7 @@ MANUAL = {"resize_": _resize_, "detach_": _detach_}
 
 
 def _impl(op: OperatorHandle, key: DispatchKey, kernel: Callable[..., Any], where: str) -> None:
-    place = f"glassbox/mini/autograd/{FILE.name}: {op.schema.key} [{where}]"
+    place = f"glassbox/mini/autograd/{where}: {op.schema.key}"
     dispatcher.register_impl(op, key, KernelFunction(kernel, place))
 
 
@@ -128,9 +129,11 @@ def _not_implemented_fallback(op: OperatorHandle, key_set: int, arguments: tuple
     if edges is not None:
         node = WarnNotImplemented(op.name)
         node.next_edges = edges
-        for each in result if isinstance(result, tuple | list) else (result,):
-            if hasattr(each, "_key_set") and not requires_grad(each):
-                set_history(each, node)
+        results = result if isinstance(result, tuple | list) else (result,)
+        # One place per result, so that each gradient is known by its own; None where a result has its history.
+        set_histories(
+            [each if hasattr(each, "_key_set") and not requires_grad(each) else None for each in results], node
+        )
     return result
 
 

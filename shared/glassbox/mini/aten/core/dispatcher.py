@@ -337,6 +337,18 @@ watchers = dispatcher.watchers
 
 def _pieces_changed() -> None:
     """While a learner's own step is plugged in, calls take it; else they unite the sets without a call."""
+    global _last_steps
+    steps = (
+        compute_key_set,
+        dispatch_table.resolve_kernel,
+        dispatch_key_set.remove_key,
+        dispatch_key_set.highest_functionality,
+        dispatch_key_set.highest_backend,
+        dispatch_key_set.key_bits,
+    )
+    if steps == _last_steps:
+        return
+    _last_steps = steps
     dispatcher.forget()
     own = (compute_key_set, dispatch_key_set.remove_key) == _own_steps
     for op in list(dispatcher.operators.values()):
@@ -348,4 +360,5 @@ def _current_step(tensors: list[int], included: int, excluded: int) -> int:
 
 
 _own_steps = (compute_key_set, dispatch_key_set.remove_key)
+_last_steps: tuple[Callable[..., Any], ...] = ()
 on_swap(_pieces_changed)

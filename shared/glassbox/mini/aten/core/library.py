@@ -157,10 +157,7 @@ class Library:
         self._destroy()
 
     def _key(self, given: str) -> DispatchKey:
-        name = given or self.dispatch_key
-        if not name:
-            raise ValueError('say for which dispatch key, such as "CPU" or "CompositeImplicitAutograd"')
-        return parse(name)
+        return parse(given or self.dispatch_key or "CompositeImplicitAutograd")
 
     def _find(self, name: str | OpOverload) -> OperatorHandle:
         if isinstance(name, OpOverload):

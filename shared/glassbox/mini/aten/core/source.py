@@ -24,9 +24,10 @@ def compile_source(text: str, name: str, namespace: dict[str, Any]) -> dict[str,
     return namespace
 
 
-_STUB = compile(
-    "def stub(*args, **kwargs):\n    return first_call(*args, **kwargs)\n", "<glassbox.mini: first call>", "exec"
-).co_consts[0]
+_STUB_NAME = "<glassbox.mini: first call>"
+_STUB_TEXT = "def stub(*args, **kwargs):\n    return first_call(*args, **kwargs)\n"
+_STUB = compile(_STUB_TEXT, _STUB_NAME, "exec").co_consts[0]
+linecache.cache[_STUB_NAME] = (len(_STUB_TEXT), None, _STUB_TEXT.splitlines(keepends=True), _STUB_NAME)
 _lock = threading.RLock()
 
 
@@ -39,6 +40,7 @@ def compile_later(
     """
     namespace: dict[str, Any] = {}
     function = FunctionType(_STUB, namespace, entry)
+    function.__qualname__ = entry
 
     def complete() -> None:
         namespace.update(names())

@@ -54,6 +54,17 @@ def _on_the_simulated_device(op: OperatorHandle) -> None:
     dispatcher.register_impl(op, DispatchKey.PrivateUse1, kernel)
 
 
+# Operators that Python shows no function for, beside the backward ones (PyTorch: gen_python_functions.py leaves them out).
+HIDDEN = frozenset(
+    ("alias", "_reshape_alias", "_unsafe_view", "slice", "numpy_T", "mT", "linear", "linalg_vector_norm", "index")
+    + ("_to_copy", "_local_scalar_dense", "zero", "copy")
+)
+
+
+def _is_shown(base: str, python_module: str) -> bool:
+    return python_module != "nn" and base not in HIDDEN and not base.endswith("_backward")
+
+
 def add_methods() -> dict[str, Callable[..., Any]]:
     """Gives Tensor its methods; returns the functions."""
     methods: dict[str, list[OperatorHandle]] = {}
@@ -63,7 +74,7 @@ def add_methods() -> dict[str, Callable[..., Any]]:
         base = native.schema.base
         if "method" in native.variants:
             methods.setdefault(base, []).append(op)
-        if "function" in native.variants:
+        if "function" in native.variants and _is_shown(base, native.python_module):
             functions.setdefault(base, []).append(op)
     for name, several in methods.items():
         if name not in vars(Tensor):

@@ -26,6 +26,7 @@ from .c10 import geometry, layout
 from .c10.device import device as Device  # noqa: N812
 from .c10.dtype import bfloat16, bool_, float32, float64, int8, int16, int32, int64, named, uint8
 from .c10.dtype import dtype as DType  # noqa: N812
+from .c10.grad_mode import grad_enabled
 from .c10.size import Size
 from .c10.storage import Storage
 from .c10.tensor_impl import TensorImpl, set_tensor_class
@@ -273,7 +274,7 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
         """A NumPy array over the same bytes; TypeError for bfloat16, which NumPy lacks, and for another device."""
         if force:
             return self.detach().cpu().numpy()
-        if self.requires_grad:
+        if self.requires_grad and grad_enabled.get():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         if self._device.type != "cpu":
             raise TypeError(

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+import torch
 
 from glassbox import mini
 from glassbox.records import Graph, GraphNode
@@ -230,3 +231,12 @@ def test_every_edge_of_the_records_points_forward_or_at_itself_never() -> None:
             if edge is not None:
                 assert edge[0] in order and edge[0] != node.id
                 assert edge[1] < max(1, len(order[edge[0]].outputs))
+
+
+@pytest.mark.parametrize("m", [torch, mini])
+def test_a_pack_hook_may_keep_an_array(m: Any) -> None:
+    x = m.tensor([1.0, 2.0], requires_grad=True)
+    with m.autograd.graph.saved_tensors_hooks(lambda t: t.numpy(), m.from_numpy):
+        y = (x * x).sum()
+    y.backward()
+    assert x.grad.tolist() == [2.0, 4.0]

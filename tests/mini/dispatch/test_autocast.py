@@ -26,8 +26,8 @@ def test_the_operators_with_an_autocast_kernel_are_torchs() -> None:
 
 
 def nn(t: Any, name: str) -> Any:
-    """An operator that is in torch.nn.functional or in torch, and in mini itself."""
-    return getattr(t.nn.functional, name, None) or getattr(t, name) if t is torch else getattr(t, name)
+    """An operator that is in nn.functional or in the package itself."""
+    return getattr(t.nn.functional, name, None) or getattr(t, name)
 
 
 CALLS = {

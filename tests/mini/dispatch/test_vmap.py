@@ -173,7 +173,7 @@ OTHERS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 
 def linear(t: Any) -> Any:
-    return t.nn.functional.linear if t is torch else t.linear
+    return t.nn.functional.linear
 
 
 def embedding(t: Any) -> Any:

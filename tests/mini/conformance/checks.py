@@ -113,7 +113,7 @@ def _refused_dtype(entry: Entry, dtype: torch.dtype, ledger: Ledger) -> None:
 def _check_aliases(entry: Entry, call: Call, where: str, ledger: Ledger) -> None:
     """The entry's second names, such as torch.multiply."""
     for alias in entry.info.aliases:
-        function = None if alias.op is None else getattr(mini, alias.name, None)
+        function = None if alias.op is None else database.named(alias.name)
         if function is None:
             ledger.leave_out(f"second name not in mini: {alias.name}")
         else:

@@ -38,11 +38,13 @@ def _max_pool2d_backward(*args: Any, **kwargs: Any) -> Any:
     numbers = {"kernel_size": (), "stride": (), "padding": (0,), "dilation": (1,), "ceil_mode": False} | kwargs
     numbers.pop("return_indices", None)
     numbers["stride"] = numbers["stride"] if numbers["stride"] is not None else numbers["kernel_size"]
-    out, indices = mini.max_pool2d_with_indices(*args, **numbers)
-    return mini.max_pool2d_with_indices_backward(mini.ones_like(out), *args, **numbers, indices=indices)
+    aten = mini.ops.aten
+    out, indices = aten.max_pool2d_with_indices(*args, **numbers)
+    return aten.max_pool2d_with_indices_backward(mini.ones_like(out), *args, **numbers, indices=indices)
 
 
 SPECIAL: dict[str, Function] = {
+    "max_pool2d_with_indices_backward": _max_pool2d_backward,
     "T": lambda x: x.T,
     "mT": lambda x: x.mT,
     "where": lambda self, condition, other, **kwargs: mini.where(condition, self, other, **kwargs),
@@ -148,11 +150,19 @@ def _function(name: str) -> Function | None:
         return SPECIAL[name]
     if name.startswith("nn.functional."):
         return getattr(functional, name.rpartition(".")[2], None)
-    if name == "max_pool2d_with_indices_backward":
-        return _max_pool2d_backward if hasattr(mini, name) else None
     found = None if name in METHODS else getattr(mini, name, None)
     if found is None or not callable(found) or isinstance(found, type):
         found = getattr(mini.Tensor, name, None)
+    # What Python shows of an operator under no other name.
+    found = found or getattr(mini.ops.aten, name, None)
+    return found if callable(found) else None
+
+
+def named(name: str) -> Function | None:
+    """The function of a dotted name such as nn.functional.softmax; None where mini has none."""
+    found: Any = mini
+    for part in name.split("."):
+        found = getattr(found, part, None)
     return found if callable(found) else None
 
 

@@ -7,7 +7,6 @@ import numpy as np
 from ...c10 import dtype as dtypes
 from ...c10.dtype import bfloat16, float32, float64, int32, int64
 from ...c10.tensor_impl import TensorImpl
-from ..memory_overlap import assert_no_internal_overlap
 from .resize import scalar_type
 
 
@@ -37,19 +36,19 @@ def embedding_renorm_(
     ks: int, self: TensorImpl, indices: TensorImpl, max_norm: float, norm_type: float
 ) -> TensorImpl:
     """Rows of a table that are looked up and longer than max_norm, by the norm_type norm, scaled down to it."""
-    assert_no_internal_overlap(self)
     if not self._dtype.is_floating_point:
         raise RuntimeError(
             f"norm(): input dtype should be either floating point or complex. Got {scalar_type(self._dtype)} instead."
         )
     rows = np.unique(_indices(indices))
-    values = self.values()
+    table = self.strided_array()
+    source = float64 if self._dtype is float64 else float32
     for row in rows:
-        norm = np.linalg.norm(values[row].astype(np.float64), norm_type)
+        values = dtypes.convert(table[row], self._dtype, source)
+        norm = np.linalg.norm(values.astype(np.float64), norm_type)
         if norm > max_norm:
-            scaled = values[row] * values.dtype.type(max_norm / (norm + 1e-7))
-            source = float64 if values.dtype == np.float64 else float32
-            self.strided_array()[row] = dtypes.convert(scaled, source, self._dtype)
+            scaled = values * values.dtype.type(max_norm / (norm + 1e-7))
+            table[row] = dtypes.convert(scaled, source, self._dtype)
     return self
 
 

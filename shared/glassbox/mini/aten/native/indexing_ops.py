@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...c10 import geometry
-from ...c10.dtype import bool_, int32, int64, uint8
+from ...c10.dtype import bfloat16, bfloat16_to_float32, bool_, float32_to_bfloat16, int32, int64, uint8
 from ...c10.tensor_impl import TensorImpl
 from .. import loop_layout
 from ..memory_overlap import has_internal_overlap
@@ -119,10 +119,30 @@ def _index_put_into(
         ) from None
     if np.may_share_memory(given, array):
         given = given.copy()
-    if accumulate:
+    if accumulate and self._dtype is bfloat16:
+        _add_rounding(array, places, given)
+    elif accumulate:
         add_at(array, self._dtype, places, given)
     else:
         array[places] = given
+
+
+def _add_rounding(array: np.ndarray, places: tuple[Any, ...], given: np.ndarray) -> None:
+    """array[places] += given for bits of bfloat16, rounded after every addition, as PyTorch does in this op."""
+    # Elements of an expanded tensor may be one cell, so cells are told apart by where they lie.
+    steps = [np.arange(n).reshape(-1, *(1,) * (array.ndim - 1 - d)) for d, n in enumerate(array.shape)]
+    lies = sum((at * step for at, step in zip(steps, array.strides, strict=True)), np.zeros(array.shape, np.int64))
+    cells = lies[places].reshape(-1)
+    order = np.argsort(cells, kind="stable")
+    first = np.searchsorted(cells[order], cells[order])
+    turn = np.empty(cells.size, np.int64)
+    turn[order] = np.arange(cells.size) - first
+    where = np.arange(array.size).reshape(array.shape)[places].reshape(-1)
+    values = given.reshape(-1)
+    for nr in range(int(turn.max()) + 1 if cells.size else 0):
+        now = np.unravel_index(where[turn == nr], array.shape)
+        sums = bfloat16_to_float32(array[now]) + bfloat16_to_float32(values[turn == nr])
+        array[now] = float32_to_bfloat16(sums)
 
 
 def index_put(ks: int, self: TensorImpl, indices: Indices, values: TensorImpl, accumulate: bool) -> Any:

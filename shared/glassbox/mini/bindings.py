@@ -54,7 +54,7 @@ def _on_the_simulated_device(op: OperatorHandle) -> None:
     dispatcher.register_impl(op, DispatchKey.PrivateUse1, kernel)
 
 
-# Operators that Python shows no function for, beside the backward ones (PyTorch: gen_python_functions.py leaves them out).
+# Operators that Python shows no function for, beside the backward ones (PyTorch: SKIP_PYTHON_BINDINGS).
 HIDDEN = frozenset(
     ("alias", "_reshape_alias", "_unsafe_view", "slice", "numpy_T", "mT", "linear", "linalg_vector_norm", "index")
     + ("_to_copy", "_local_scalar_dense", "zero", "copy")

@@ -323,3 +323,18 @@ def test_an_op_of_two_results_without_a_derivative_warns_and_sends_nothing_on() 
             (total + double.sum() + x.sum()).backward()
         assert x.grad.tolist() == [1.0, 1.0, 1.0]
         library._destroy()
+
+
+@pytest.mark.parametrize(
+    ("returns", "given"),
+    [("(Tensor, Tensor)", "tensor"), ("Tensor", 3), ("Tensor[]", "tensor"), ("(Tensor, Tensor)", 3)],
+)
+def test_a_kernel_must_return_what_its_schema_says(returns: str, given: object) -> None:
+    for lib, namespace in ((torch, "wrong_torch"), (mini, "wrong_mini")):
+        x = lib.ones(2)
+        library = lib.library.Library(namespace, "DEF")
+        library.define(f"f(Tensor x) -> {returns}")
+        library.impl("f", lambda x: x if given == "tensor" else given, "CPU")
+        with pytest.raises((RuntimeError, TypeError)):
+            getattr(lib.ops, namespace).f(x)
+        library._destroy()

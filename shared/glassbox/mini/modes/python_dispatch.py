@@ -12,12 +12,12 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
+from ..aten.core.boxing import returned
 from ..aten.core.dispatcher import OperatorHandle, dispatcher
 from ..aten.core.kernel_function import KernelFunction, place_of
 from ..c10.dispatch_key import DispatchKey
 from ..c10.dispatch_key_set import FULL, PYTHON, bits, full_after
 from ..c10.local_dispatch_key_set import local_keys
-from ..c10.tensor_impl import TensorImpl
 
 BELOW_PYTHON = full_after(DispatchKey.Python)
 BELOW_SNAPSHOT = full_after(DispatchKey.PythonTLSSnapshot)
@@ -80,38 +80,6 @@ def python_fallback(op: OperatorHandle, key_set: int, arguments: tuple[Any, ...]
         _modes.set(modes)
         local_keys.set(keys)
     return returned(op, arguments, result)
-
-
-def returned(op: OperatorHandle, arguments: tuple[Any, ...], result: Any) -> Any:
-    """What Python gave for a call as the call's result; RuntimeError where the schema says otherwise.
-
-    An op that writes into an argument returns that argument, whatever its handler says.
-    """
-    schema = op.schema
-    if schema.is_inplace:
-        return arguments[0]
-    if schema.is_out:
-        outs = arguments[len(arguments) - len(schema.out_arguments) :]
-        return outs if len(outs) > 1 else outs[0]
-    if len(schema.returns) == 1:
-        kind = schema.returns[0].type
-        if kind.is_tensor and not kind.is_list:
-            if not isinstance(result, TensorImpl):
-                raise _cannot_cast(op, result, "a Tensor")
-        elif kind.is_list:
-            if not isinstance(result, list | tuple):
-                raise _cannot_cast(op, result, f"a list of {kind.base}s")
-            return tuple(result)
-        return result
-    if schema.returns and (not isinstance(result, list | tuple) or len(result) != len(schema.returns)):
-        raise _cannot_cast(op, result, f"{len(schema.returns)} results")
-    return tuple(result) if schema.returns else None
-
-
-def _cannot_cast(op: OperatorHandle, result: Any, expected: str) -> RuntimeError:
-    return RuntimeError(
-        f"Unable to cast {result!r} to {expected}: a handler of {op.name} must return what its schema says: {op.schema}"
-    )
 
 
 def snapshot_fallback(op: OperatorHandle, key_set: int, arguments: tuple[Any, ...]) -> Any:

@@ -1,4 +1,4 @@
-"""Boxing: a call's arguments as Python writes them (PyTorch: parseIValuesToPyArgsKwargs in torch/csrc/jit).
+"""Boxing: a call's arguments as Python writes them (PyTorch: parseIValuesToPyArgsKwargs, torch/csrc/autograd).
 
 An operator's call has every argument of its schema in order. What is written in Python and gets to see
 calls (a dispatch mode, a kernel from a Library) is given them as a person would write them: defaults left
@@ -6,10 +6,13 @@ out, keyword-only arguments by keyword, lists as lists, and a number where a num
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...c10.tensor_impl import WRAPPED_NUMBER, TensorImpl
 from .function_schema import FunctionSchema
+
+if TYPE_CHECKING:
+    from .dispatcher import OperatorHandle
 
 Unbind = Callable[[tuple[Any, ...]], tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -59,3 +62,36 @@ def to_python(value: Any, numbers: bool) -> Any:
 
 def _is_default(value: Any, default: Any) -> bool:
     return value is default or type(value) is type(default) and value == default
+
+
+def returned(op: "OperatorHandle", arguments: tuple[Any, ...], result: Any) -> Any:
+    """What Python gave for a call as the call's result; RuntimeError where the schema says otherwise.
+
+    An op that writes into an argument returns that argument, whatever Python returned.
+    """
+    schema = op.schema
+    if schema.is_inplace:
+        return arguments[0]
+    if schema.is_out:
+        outs = arguments[len(arguments) - len(schema.out_arguments) :]
+        return outs if len(outs) > 1 else outs[0]
+    if len(schema.returns) == 1:
+        kind = schema.returns[0].type
+        if kind.is_tensor and not kind.is_list:
+            if not isinstance(result, TensorImpl):
+                raise _cannot_cast(op, result, "a Tensor")
+        elif kind.is_list:
+            if not isinstance(result, list | tuple):
+                raise _cannot_cast(op, result, f"a list of {kind.base}s")
+            return tuple(result)
+        return result
+    if schema.returns and (not isinstance(result, list | tuple) or len(result) != len(schema.returns)):
+        raise _cannot_cast(op, result, f"{len(schema.returns)} results")
+    return tuple(result) if schema.returns else None
+
+
+def _cannot_cast(op: "OperatorHandle", result: Any, expected: str) -> RuntimeError:
+    return RuntimeError(
+        f"Unable to cast {result!r} to {expected}: what runs for {op.name} must return what its schema says: "
+        f"{op.schema}"
+    )

@@ -15,6 +15,7 @@ from typing import Any
 from ...c10.dispatch_key import DispatchKey, parse
 from ...c10.dispatch_key_set import DispatchKeySet
 from . import function_schema
+from .boxing import returned
 from .dispatcher import OperatorHandle, Registration, dispatcher
 from .kernel_function import KernelFunction, place_of
 from .op_overload import OpOverload
@@ -177,9 +178,10 @@ def _python_kernel(fn: Any, with_keyset: bool) -> KernelFunction:
 
     def boxed(op: OperatorHandle, key_set: int, arguments: tuple[Any, ...]) -> Any:
         args, kwargs = op.unbind(arguments)
-        if with_keyset:
-            return fn(DispatchKeySet(key_set), *args, **kwargs)
-        return fn(*args, **kwargs)
+        given = (DispatchKeySet(key_set), *args) if with_keyset else args
+        result = fn(*given, **kwargs)
+        # None stands for an undefined tensor.
+        return None if result is None else returned(op, arguments, result)
 
     return KernelFunction(boxed, place_of(fn), boxed=True)
 

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, WebError
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, WebError, expect
 from serving import Jupyter
 
 READY_MS = 90_000
 MESSAGE_SECONDS = 20
 RUN_MS = 240_000
+# What is to be seen in a moment may take longer where other work runs beside.
+expect.set_options(timeout=30_000)
 VIEWPORT = {"width": 1400, "height": 900}
 VIEW = "application/vnd.jupyter.widget-view+json"
 PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden)"

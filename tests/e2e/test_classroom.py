@@ -20,7 +20,7 @@ import pytest
 from browsing import Watch, cell, ready
 from panels import LAB, Assignments, Formgrader, validation
 from people import Person, give, run
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 from serving import Jupyter, copy_course
 
 from autograder import exchanging
@@ -84,7 +84,7 @@ def test_one_person_in_both_roles(
     shot(page, "01-formgrader")
     assert "Successfully created" in panel.step("assign")
     assert "Successfully released" in panel.step("release")
-    assert "released" in panel.row(LAB).locator("td.status").inner_text()
+    expect(panel.row(LAB).locator("td.status")).to_contain_text("released", use_inner_text=True)
 
     # As a learner
     lists = Assignments.open(page)
@@ -122,15 +122,15 @@ def test_one_person_in_both_roles(
     shot(page, "07-autograded")
     handed_in = course_folder / "tryout" / LAB / f"{LAB}.ipynb"
     points = grade(LAB, handed_in).score
-    assert f"{points:g} / 105" in panel.row(me).inner_text()
-    assert "needs manual grading" in panel.row(me).inner_text()
+    expect(panel.row(me)).to_contain_text(f"{points:g} / 105", use_inner_text=True)
+    expect(panel.row(me)).to_contain_text("needs manual grading", use_inner_text=True)
     answer = panel.open_submission().last
     answer.scroll_into_view_if_needed()
     panel.grade_by_hand(answer, "4", COMMENT)
     shot(page, "08-by-hand")
     panel.frame.locator("a", has_text="Manual Grading").first.click()
     panel.submissions()
-    assert f"{points + 4:g} / 105" in panel.row(me).inner_text()
+    expect(panel.row(me)).to_contain_text(f"{points + 4:g} / 105", use_inner_text=True)
     panel.assignments()
     assert "Successfully generated" in panel.step("generate-feedback")
     assert "Successfully released" in panel.step("release-feedback")
@@ -138,12 +138,14 @@ def test_one_person_in_both_roles(
 
     # As the learner
     lists = Assignments.open(page)
-    assert "feedback available to fetch" in lists.part("submitted").inner_text()
+    expect(lists.part("submitted")).to_contain_text("feedback available to fetch", use_inner_text=True)
     lists.press("submitted", "Fetch Feedback")
     shot(page, "10-feedback-fetched")
     lists.part("submitted").locator("a", has_text="view feedback").click()
     page.locator(".jp-DirListing-item", has_text=f"{LAB}.html").dblclick()
     feedback = page.frame_locator(".jp-HTMLViewer iframe")
+    # The frame is there, and empty, before its page is.
+    expect(feedback.locator("body")).to_contain_text("Feedback for")
     text = feedback.locator("body").inner_text()
     shot(page, "11-feedback")
     assert f"{points:g} of 100" in text and f"{points + 4:g} of 105" in text
@@ -168,8 +170,8 @@ def test_one_person_in_both_roles(
     panel.submissions()
     assert "Successfully autograded" in panel.step("autograde", me)
     # The written answer is as it was, and so are its points, which a person looks over again.
-    assert f"{points + 5 + 4:g} / 105" in panel.row(me).inner_text()
-    assert "needs manual grading" in panel.row(me).inner_text()
+    expect(panel.row(me)).to_contain_text(f"{points + 5 + 4:g} / 105", use_inner_text=True)
+    expect(panel.row(me)).to_contain_text("needs manual grading", use_inner_text=True)
     assert "Successfully generated" in panel.step("generate-feedback", me)
     assert "Successfully released" in panel.step("release-feedback", me)
     lists = Assignments.open(page)
@@ -263,7 +265,7 @@ def test_two_people_with_homes_of_their_own(
     panel.submissions()
     for number, student in enumerate(students):
         assert "Successfully autograded" in panel.step("autograde", student.user)
-        assert f"{4 * (number + 1)} / 105" in panel.row(student.user).inner_text()
+        expect(panel.row(student.user)).to_contain_text(f"{4 * (number + 1)} / 105", use_inner_text=True)
     panel.assignments()
     assert "Successfully generated" in panel.step("generate-feedback")
     assert "Successfully released" in panel.step("release-feedback")
@@ -303,7 +305,7 @@ def test_what_a_learner_meets(
     shutil.rmtree(copy / "labs" / LAB)
     lists.refresh()
     assert lists.problem() == ""
-    assert "no assignments to fetch" in lists.part("released").inner_text()
+    expect(lists.part("released")).to_contain_text("no assignments to fetch", use_inner_text=True)
 
     exchanging.choose(course_folder, exchange)
     command(teacher, "nbgrader", "generate_assignment", LAB, "--force")
@@ -343,6 +345,6 @@ def test_what_a_learner_meets(
     lists.press("submitted", "Fetch Feedback")
     assert lists.problem() == ""
     entries = lists.part("submitted").locator(".nested_list_item")
-    assert f"There is no feedback on your {LAB} yet" in entries.last.inner_text()
+    expect(entries.last).to_contain_text(f"There is no feedback on your {LAB} yet", use_inner_text=True)
     assert entries.count() == 2 and lists.part("fetched").locator("button", has_text="Submit").is_visible()
     assert watch.problems() == []

@@ -89,3 +89,79 @@ def test_layers_without_affine_parameters_still_work() -> None:
     assert nn.LayerNorm(2, elementwise_affine=False)(x).tolist() == [[0.0, 0.0], [0.0, 0.0]]
     assert functional.batch_norm(x, None, None, training=True).tolist() == [[0.0, 0.0], [0.0, 0.0]]
     assert nn.Linear(2, 1, bias=False)(x).shape == (2, 1)
+
+
+# Tensors of two devices. The stated truth: what PyTorch does with CUDA tensors in place of those on sim.
+
+here, there = mini.ones(2, 2), mini.ones(2, 2).to("sim")
+where_here, where_there = mini.tensor([[0, 1], [1, 0]]), mini.tensor([[0, 1], [1, 0]]).to("sim")
+MIXED: dict[str, Callable[[], Any]] = {
+    "mm": lambda: there.mm(here),
+    "mm the other way": lambda: here.mm(there),
+    "bmm": lambda: there[None].bmm(here[None]),
+    "mv": lambda: there.mv(here[0]),
+    "dot": lambda: there[0].dot(here[0]),
+    "matmul": lambda: there @ here,
+    "addmm": lambda: mini.addmm(here, there, there),
+    "linear": lambda: nn.Linear(2, 2)(there),
+    "conv2d": lambda: functional.conv2d(there[None, None], here[None, None]),
+    "batch_norm": lambda: nn.BatchNorm1d(2)(there),
+    "layer_norm": lambda: nn.LayerNorm(2)(there),
+    "embedding": lambda: functional.embedding(where_here, there),
+    "embedding of one": lambda: functional.embedding(mini.tensor(1), there),
+    "cross_entropy": lambda: functional.cross_entropy(there, mini.tensor([0, 1])),
+    "mse_loss": lambda: functional.mse_loss(there, here),
+    "gather": lambda: there.gather(0, where_here),
+    "scatter": lambda: there.scatter(0, where_there, here),
+    "scatter_": lambda: there.clone().scatter_(0, where_here, there),
+    "index_select": lambda: there.index_select(0, mini.tensor([1])),
+    "index_add": lambda: there.index_add(0, mini.tensor([1]), there[:1]),
+    "masked_fill": lambda: there.masked_fill(here > 0, 1),
+    "masked_select": lambda: there.masked_select(here > 0),
+    "index_put_": lambda: there.clone().index_put_((mini.tensor([0]),), here[:1]),
+    "index_put_ into cpu": lambda: here.clone().index_put_((mini.tensor([0]),), there[:1]),
+    "where": lambda: mini.where(there > 0, here, there),
+    "add": lambda: there + here,
+    "cat": lambda: mini.cat([there, here]),
+    "equal": lambda: mini.equal(there, here),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_tensors_of_two_devices_do_not_mix(name: str) -> None:
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        MIXED[name]()
+
+
+def test_the_tensor_on_the_wrong_device_is_named() -> None:
+    with pytest.raises(RuntimeError, match="got mat2 is on cpu, different from other tensors on sim"):
+        there.mm(here)
+
+
+def test_indices_on_sim_do_not_reach_into_a_tensor_on_the_cpu() -> None:
+    with pytest.raises(RuntimeError, match="indices should be either on cpu or on the same device"):
+        here[where_there]
+
+
+def test_numbers_and_indices_may_lie_on_the_cpu() -> None:
+    number = mini.tensor(2.0)
+    assert (there * number).tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    assert (number - there).device.type == "sim"
+    assert there[mini.tensor([1])].tolist() == [[1.0, 1.0]]
+    assert there[here > 0].tolist() == [1.0, 1.0, 1.0, 1.0]
+    written = there.clone()
+    written[mini.tensor([0])] = number
+    assert written.tolist() == [[2.0, 2.0], [1.0, 1.0]]
+    assert there.masked_fill(there > 0, number).tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    assert mini.where(there > 0, there, number).device.type == "sim"
+    assert here.clone().copy_(there).tolist() == there.clone().copy_(here).tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+def test_a_gradient_lies_where_its_tensor_does() -> None:
+    x = mini.ones(2, device="sim", requires_grad=True)
+    with pytest.raises(RuntimeError, match="expected device sim but got cpu"):
+        (x * 2).backward(mini.ones(2))
+    with pytest.raises(RuntimeError, match="located on a different device"):
+        x.grad = mini.ones(2)
+    (x * 2).sum().backward(mini.tensor(3.0))
+    assert x.grad.tolist() == [6.0, 6.0] and x.grad.device.type == "sim"

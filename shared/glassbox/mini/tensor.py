@@ -201,6 +201,10 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
             raise RuntimeError(
                 f"assigned grad has data of a different type: {value._dtype.name} for a tensor of {self._dtype.name}"
             )
+        if value._device is not self._device:
+            raise RuntimeError(
+                f"assigned grad has data located on a different device: {value._device} for a tensor on {self._device}"
+            )
         if value._shape != self._shape:
             raise RuntimeError("assigned grad has data of a different size")
         self._grad = value

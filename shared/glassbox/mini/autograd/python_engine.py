@@ -145,5 +145,11 @@ def initial_gradients(tensors: tuple[Any, ...], given: Any) -> list[Any]:
                 f"Mismatch in shape: grad_output[{place}] has a shape of {list(gradient._shape)} and output[{place}] "
                 f"has a shape of {list(shape)}."
             )
+        elif not is_edge and gradient._device is not tensor._device:
+            if gradient._shape:
+                raise RuntimeError(
+                    f"invalid gradient at index {place} - expected device {tensor._device} but got {gradient._device}"
+                )
+            gradient = gradient.to(tensor._device)
         found.append(gradient)
     return found

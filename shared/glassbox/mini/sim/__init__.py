@@ -4,7 +4,7 @@ Kernels compute at once on the host; time is virtual, so every program has one t
 schedule.py says who starts when, runtime.py keeps the device's state, cost.py says how long work takes;
 streams.py, allocator.py, memory.py, memory_stats.py and races.py hold what their names say, trace.py
 exports a timeline, and launch.py makes a kernel of the device out of one for the CPU, with what effects.py
-sees of it.
+sees of it, where same_device.py finds no tensor of another device.
 """
 
 from typing import Any

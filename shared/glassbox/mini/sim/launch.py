@@ -16,6 +16,7 @@ from .cost import nanoseconds
 from .effects import Effects, effects, on_sim, tensors
 from .footprint import footprint
 from .runtime import StreamState, device
+from .same_device import check_same_device
 from .streams import current_state
 
 Kernel = Callable[..., Any]
@@ -29,7 +30,8 @@ _ONE_NUMBER = 8
 def launch(op: str, kernel: Kernel) -> Kernel:
     """The kernel of `op` (such as "add.Tensor") for sim, made of the one for CPU, with the same arguments.
 
-    It raises what the CPU kernel raises for shapes and dtypes; an error in the elements, such as an index
+    It raises what the CPU kernel raises for shapes and dtypes, and RuntimeError for tensors of the CPU among
+    those on sim; an error in the elements, such as an index
     out of range, is kept until the host waits, and is a RuntimeError then. It raises OutOfMemoryError and
     RaceError too, and the device's own error once a wait has brought that up. Calls without a tensor on sim
     go through as they are.
@@ -39,6 +41,7 @@ def launch(op: str, kernel: Kernel) -> Kernel:
     def sim_kernel(ks: int, *args: Any) -> Any:
         if device.surfaced and any(map(on_sim, tensors(args))):
             device.surface()
+        check_same_device(base, kernel, args)
         try:
             result = kernel(ks, *args)
             problem = None

@@ -3,12 +3,14 @@
 PyTorch: torch/csrc/autograd/python_variable_indexing.cpp, ATen/TensorIndexing.h.
 
 Ints, slices, None and Ellipsis become select, slice, unsqueeze, each a view of the one before. Tensors, lists and
-bools pick elements one by one: they are kept until the views are made and go to index or index_put_ together.
+bools pick elements one by one: they are kept until the views are made and go to index or index_put_ together. A bool,
+or a mask without dimensions, picks all or nothing: row 0, or no row, of a new dimension of size 1.
 """
 
 import operator
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,10 @@ def getitem(self: Any, key: Any, make_tensor: MakeTensor) -> Any:
 
 def setitem(self: Any, key: Any, value: Any, make_tensor: MakeTensor) -> None:
     """`self[key] = value`, value being a tensor."""
+    if isinstance(key, bool):
+        if key:
+            assign(at.unsqueeze(self, 0), value)
+        return
     view, picks = apply_key(self, key, make_tensor, written=True)
     if not picks:
         assign(view, value)
@@ -75,8 +81,7 @@ def apply_key(self: Any, key: Any, make_tensor: MakeTensor, written: bool = Fals
 
     written: it is to be written to, so that a slice of everything need not be a view.
     """
-    items = list(key) if isinstance(key, tuple) else [key]
-    items = [_as_index(item, make_tensor) for item in items]
+    items = [_as_index(item, make_tensor) for item in _items(key)]
     if isinstance(key, slice):
         bounds(key)
     named = sum(_dims_taken(item) for item in items)
@@ -85,7 +90,7 @@ def apply_key(self: Any, key: Any, make_tensor: MakeTensor, written: bool = Fals
         if not self._shape and not isinstance(items[0], slice):
             raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` to convert it to a number")
         raise IndexError(f"too many indices for tensor of dimension {len(self._shape)}")
-    view, dim = self, 0
+    view, dim, covered = self, 0, 0
     picks: list[Any] = []
     for item in items:
         if item is None:
@@ -100,13 +105,14 @@ def apply_key(self: Any, key: Any, make_tensor: MakeTensor, written: bool = Fals
                     view, dim, start or 0, END if stop is None else stop, 1 if step is None else step
                 )
             dim += 1
-        elif isinstance(item, bool):
-            view = at.unsqueeze(view, dim)
-            _put(picks, dim, make_tensor([item]))
-            dim += 1
-        elif isinstance(item, TensorImpl):
-            _put(picks, dim, item)
+        elif isinstance(item, bool | TensorImpl):
+            if isinstance(item, bool) or not item._shape and item._dtype in (bool_, uint8):
+                view = at.unsqueeze(view, dim)
+                item = make_tensor([0]) if item else make_tensor([]).to(int64)
+            picks += [None] * (dim - covered)
+            picks.append(item)
             dim += len(item._shape) if item._dtype in (bool_, uint8) else 1
+            covered = dim
         else:
             size = view._shape[dim]
             if not -size <= item < size:
@@ -115,9 +121,28 @@ def apply_key(self: Any, key: Any, make_tensor: MakeTensor, written: bool = Fals
     return view, tuple(picks)
 
 
-def _put(picks: list[Any], dim: int, index: Any) -> None:
-    picks.extend([None] * (dim - len(picks)))
-    picks.append(index)
+# From this length on a list is always a tensor of indices.
+LONGEST_TUPLE = 32
+
+
+def _items(key: Any) -> list[Any]:
+    """What a key holds; a list counts as a tuple where anything in it is no number (PyTorch: treatSequenceAsTuple)."""
+    if isinstance(key, tuple):
+        return list(key)
+    if not isinstance(key, Sequence) or isinstance(key, str | bytes) or len(key) >= LONGEST_TUPLE:
+        return [key]
+    if not any(item is None or item is Ellipsis or isinstance(item, _NO_NUMBERS) for item in key):
+        return [key]
+    warnings.warn(
+        "a list that holds lists, slices, None, Ellipsis or tensors is taken for a tuple of indices. "
+        "That is deprecated: write x[tuple(key)] for that, and x[mini.tensor(key)] for a tensor of indices",
+        UserWarning,
+        stacklevel=5,
+    )
+    return list(key)
+
+
+_NO_NUMBERS = (Sequence, slice, TensorImpl, np.ndarray)
 
 
 def _dims_taken(item: Any) -> int:

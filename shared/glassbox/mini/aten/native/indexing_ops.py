@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from ...c10 import geometry
+from ...c10 import geometry, layout
 from ...c10.dtype import bfloat16, bfloat16_to_float32, bool_, float32_to_bfloat16, int32, int64, uint8
 from ...c10.tensor_impl import TensorImpl
 from .. import loop_layout
-from ..memory_overlap import has_internal_overlap
+from ..memory_overlap import assert_no_overlap, has_internal_overlap
 from .resize import forms, scalar_type, with_strides
-from .scatter_gather import add_at, check_range
+from .scatter_gather import add_at, check_range, element_of
 
 Indices = tuple[TensorImpl | None, ...]
 
@@ -24,17 +24,14 @@ def _advanced(self: TensorImpl, indices: Indices, checks: bool) -> tuple[Any, ..
     """
     if not any(index is not None for index in indices):
         raise IndexError("at least one index must be provided")
+    if len(indices) > len(self._shape):
+        raise IndexError(f"too many indices for tensor of dimension {len(self._shape)} (got {len(indices)})")
     places: list[Any] = []
     for index in indices:
         if index is None:
             places.append(slice(None))
         elif index._dtype in (bool_, uint8):
-            for d, n in enumerate(index._shape):
-                if len(places) + d >= len(self._shape) or n != self._shape[len(places) + d]:
-                    raise IndexError(
-                        f"The shape of the mask {list(index._shape)} at index {d} does not match the shape "
-                        f"of the indexed tensor {list(self._shape)} at index {len(places) + d}"
-                    )
+            _check_mask(self, index, len(places))
             found = np.nonzero(index.strided_array()) if index._shape else ()
             places.extend(found)
         elif index._dtype in (int64, int32):
@@ -44,6 +41,8 @@ def _advanced(self: TensorImpl, indices: Indices, checks: bool) -> tuple[Any, ..
     if len(places) > len(self._shape):
         raise IndexError(f"too many indices for tensor of dimension {len(self._shape)} (got {len(places)})")
     arrays = [place for place in places if not isinstance(place, slice)]
+    if not arrays:
+        raise RuntimeError("a mask without dimensions picks nothing by itself: use x[mask], which adds a dimension")
     try:
         shared = (
             arrays[0].shape if len(arrays) == 1 else np.broadcast_shapes(*(each.shape for each in arrays))
@@ -58,6 +57,15 @@ def _advanced(self: TensorImpl, indices: Indices, checks: bool) -> tuple[Any, ..
             if not isinstance(place, slice):
                 check_range(place, self._shape[dim], dim, IndexError, -self._shape[dim])
     return tuple(places)
+
+
+def _check_mask(self: TensorImpl, mask: TensorImpl, dim: int) -> None:
+    for d, n in enumerate(mask._shape):
+        if dim + d >= len(self._shape) or n != self._shape[dim + d]:
+            raise IndexError(
+                f"The shape of the mask {list(mask._shape)} at index {d} does not match the shape "
+                f"of the indexed tensor {list(self._shape)} at index {dim + d}"
+            )
 
 
 def _index_strides(self: TensorImpl, places: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -145,18 +153,46 @@ def _add_rounding(array: np.ndarray, places: tuple[Any, ...], given: np.ndarray)
         array[now] = float32_to_bfloat16(sums)
 
 
+def _fill_masked(array: np.ndarray, self: TensorImpl, indices: Indices, values: TensorImpl, accumulate: bool) -> bool:
+    """Writes one value under one mask as masked_fill_ does, which converts it; False where it is not that.
+
+    PyTorch: canDispatchToMaskedFill.
+    """
+    given = [index for index in indices if index is not None]
+    if accumulate or len(given) != 1 or given[0]._dtype not in (bool_, uint8) or len(indices) > len(self._shape):
+        return False
+    mask = given[0]
+    if layout.numel(values._shape) != 1 or values._device.type != "cpu" or mask._device != self._device:
+        return False
+    before = next(dim for dim, index in enumerate(indices) if index is not None)
+    _check_mask(self, mask, before)
+    if mask._dtype is not bool_:
+        raise RuntimeError(
+            f"index_put_ of one value only supports boolean masks, but got mask with dtype {mask._dtype.name}"
+        )
+    after = len(self._shape) - before - len(mask._shape)
+    where = mask.strided_array().reshape(mask._shape + (1,) * after)
+    np.copyto(array, element_of(values.values().item(), self._dtype), "unsafe", where)
+    return True
+
+
 def index_put(ks: int, self: TensorImpl, indices: Indices, values: TensorImpl, accumulate: bool) -> Any:
     """A copy of self, in its layout, with values (broadcast) written, or added, where the indices say."""
     stride = geometry.dense_strides(self._shape, self._stride)
     copy = with_strides(self.strided_array().copy(), stride, self)
-    _index_put_into(copy.strided_array(), self, indices, values, accumulate)
+    array = copy.strided_array()
+    if not _fill_masked(array, self, indices, values, accumulate):
+        _index_put_into(array, self, indices, values, accumulate)
     return copy
 
 
 def index_put_(
     ks: int, self: TensorImpl, indices: Indices, values: TensorImpl, accumulate: bool
 ) -> TensorImpl:
-    """index_put into self; UserWarning where two elements of self share a cell."""
+    """index_put into self; UserWarning where two elements of self share a cell.
+
+    RuntimeError where values or an index share cells with self.
+    """
     if has_internal_overlap(self._shape, self._stride):
         warnings.warn(
             "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
@@ -164,5 +200,11 @@ def index_put_(
             UserWarning,
             stacklevel=2,
         )
-    _index_put_into(self.strided_array(), self, indices, values, accumulate)
+    array = self.strided_array()
+    if _fill_masked(array, self, indices, values, accumulate):
+        return self
+    for read in (values, *indices):
+        if read is not None:
+            assert_no_overlap(self, read)
+    _index_put_into(array, self, indices, values, accumulate)
     return self

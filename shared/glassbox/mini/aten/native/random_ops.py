@@ -216,10 +216,14 @@ def bernoulli_tensor(ks: int, self: TensorImpl, p: TensorImpl, generator: MaybeG
     if not p._dtype.is_floating_point:
         raise not_implemented("bernoulli_tensor_cpu_p_", p._dtype)
     memory_overlap.assert_no_internal_overlap(self)
-    chances = p.values()
+    try:
+        chances = np.broadcast_to(p.values(), self._shape)
+    except ValueError:
+        raise RuntimeError(
+            f"bernoulli_: p of shape {list(p._shape)} cannot be expanded to the shape {list(self._shape)} of self"
+        ) from None
     if not ((chances >= 0) & (chances <= 1)).all():
         raise RuntimeError("bernoulli_: expected every p to be in [0, 1]")
-    chances = np.broadcast_to(chances, self._shape)
     order = loop_layout.loop_order(self._shape, (self._stride,))
     generator = generator or default_generator
     with generator.lock:

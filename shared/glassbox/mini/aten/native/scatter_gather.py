@@ -11,7 +11,6 @@ from ...c10 import geometry, layout
 from ...c10.dtype import bfloat16, bool_, int32, int64
 from ...c10.dtype import dtype as DType  # noqa: N812
 from ...c10.tensor_impl import TensorImpl
-from ..memory_overlap import assert_no_internal_overlap
 from .resize import forms, refuse_overlap, scalar_type, write_out
 from .structured import Structured
 
@@ -57,8 +56,11 @@ def add_at(array: np.ndarray, dtype: DType, place: Any, values: np.ndarray) -> N
         np.add.at(array, place, values)
 
 
-def index_select(ks: int, self: TensorImpl, dim: int, index: TensorImpl) -> Any:
-    """The rows along `dim` that a 1-d index names, in its order; IndexError out of range, also below 0."""
+def _index_select(ks: int, self: TensorImpl, dim: int, index: TensorImpl) -> Any:
+    """The rows along `dim` that a 1-d index names, in its order; IndexError out of range, also below 0.
+
+    RuntimeError out of range of dimension 1, and of any of a tensor of two or more that has no elements.
+    """
     axis = layout.wrap_dim(dim, len(self._shape))
     if len(index._shape) > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
@@ -66,7 +68,9 @@ def index_select(ks: int, self: TensorImpl, dim: int, index: TensorImpl) -> Any:
     array = self.strided_array()
     size = self._shape[axis] if self._shape else 1
     if rows.size and not (rows.min() >= 0 and rows.max() < size):
-        raise IndexError(f"index out of range in self: dimension {axis} has size {size}")
+        # PyTorch has kernels of their own for these, with errors of their own.
+        apart = axis == 1 or len(self._shape) > 1 and 0 in self._shape
+        raise (RuntimeError if apart else IndexError)(f"index out of range in self: dimension {axis} has size {size}")
     if not self._shape:
         if rows.size != 1:
             raise RuntimeError(
@@ -74,6 +78,13 @@ def index_select(ks: int, self: TensorImpl, dim: int, index: TensorImpl) -> Any:
             )
         return TensorImpl.adopt(array.copy(), self._dtype, self._device)
     return TensorImpl.adopt(np.ascontiguousarray(array.take(rows, axis)), self._dtype, self._device)
+
+
+index_select = forms("index_select", _index_select, apart=True)
+
+
+def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return shape[:axis] + shape[axis + 1 :]
 
 
 def _index_add_into(
@@ -91,21 +102,27 @@ def _index_add_into(
             f"index_add_(): self ({scalar_type(self._dtype)}) and source ({scalar_type(source._dtype)}) "
             "must have the same scalar type"
         )
+    if axis > 0 and axis >= len(source._shape):
+        raise RuntimeError(
+            f"index_add_(): Indexing dim {axis} is out of bounds of the source tensor with dim {len(source._shape)}"
+        )
     given = source._shape[axis] if source._shape else 1
     if rows.size != given:
-        if not self._shape:
-            raise IndexError(f"a 0-dim tensor takes one index, got {rows.size}")
-        raise RuntimeError(
+        # PyTorch asks a source without dimensions for its size to say so, and that fails first.
+        raise (RuntimeError if source._shape else IndexError)(
             f"index_add_(): Number of indices ({rows.size}) should be equal to source.size(dim): ({given}), "
             f"for dim: {axis}"
         )
-    if self._shape[:axis] + self._shape[axis + 1 :] != source._shape[:axis] + source._shape[axis + 1 :]:
+    both = self._shape and source._shape
+    if (_without(self._shape, axis) if both else self._shape) != (
+        _without(source._shape, axis) if both else source._shape
+    ):
         raise RuntimeError(
             "source tensor shape must match self tensor shape, excluding the specified dimension. "
             f"Got self.shape = {list(self._shape)} source.shape = {list(source._shape)}"
         )
     check_range(
-        rows, self._shape[axis] if self._shape else 1, axis, RuntimeError if self._shape else IndexError
+        rows, self._shape[axis] if self._shape else 1, axis, RuntimeError if len(self._shape) > 1 else IndexError
     )
     values = source.strided_array()
     if alpha != 1:
@@ -245,7 +262,7 @@ def writing_forms(name: str, write: Callable[..., None]) -> Structured:
         return TensorImpl.adopt(array, self._dtype, self._device)
 
     def inplace(ks: int, self: TensorImpl, *args: Any) -> TensorImpl:
-        assert_no_internal_overlap(self)
+        refuse_overlap(self, args)
         write(self.strided_array(), self, *args)
         return self
 

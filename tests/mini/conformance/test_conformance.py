@@ -9,7 +9,7 @@ from .exclusions import EXCLUSIONS
 from .ledger import Ledger
 
 # In the quick suite; --full takes every sample in every layout.
-QUICK_SAMPLES = 12
+QUICK_SAMPLES = 300
 ENTRIES = list(database.entries())
 
 

@@ -53,6 +53,14 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: Any = False) -> Any:  # no
     return input.nonzero(as_tuple=True) if as_tuple else _functions["nonzero"](input, out=out)
 
 
+def where(condition: Any, *others: Any, **named: Any) -> Any:
+    """where(condition, input, other): input where the condition holds, else other. where(condition): per dimension the
+    indices of where it holds."""
+    if others or named:
+        return _functions["where"](condition, *others, **named)
+    return nonzero(condition, as_tuple=True)
+
+
 _LATER = ("models", "nn", "optim")
 
 

@@ -3,6 +3,7 @@
 PyTorch: torch/csrc/utils/tensor_new.cpp.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from .aten import ops as at
 from .c10 import dtype as dtypes
+from .c10 import promotion
 from .c10.device import CPU
 from .c10.device import device as Device  # noqa: N812
 from .c10.dtype import dtype as DType  # noqa: N812
@@ -23,11 +25,12 @@ _Number = bool | int | float | np.number | np.bool_
 def tensor(data: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A copy of `data`: a number, nested lists, tuples or ranges of them, a NumPy array or a tensor.
 
-    The dtype is float32 where any number is a float or there is none, bool where all are bools, else int64.
+    The dtype is float32 where any number is a float or there is none, bool where all are bools, else int64; numbers of
+    NumPy and tensors in a list bring dtypes of their own.
     Raises ValueError where nested lists have unequal lengths or more than 64 levels, TypeError or RuntimeError for
     what is no number.
     """
-    where = CPU if device is None else Device(device)
+    where = CPU if device is None else Device(device).without_index()
     made = _make(data, None if dtype is None else dtypes.named(dtype, "tensor"))
     if where.type != made._device.type:
         made = at.to_dtype_layout(made, None, where, False, False, None)
@@ -92,9 +95,10 @@ def _make(data: Any, dtype: DType | None) -> Tensor:
         return _adopt(np.array(dtypes.convert(np.asarray(data, source.numpy), source, target), order="C"), target)
     shape = _nested_shape(data)
     flat: list[Any] = []
-    _flatten(data, shape, 0, flat)
+    kinds: set[type | DType] = set()
+    _flatten(data, shape, 0, flat, kinds)
     if dtype is None:
-        dtype = _common_dtype(flat)
+        dtype = _common_dtype(kinds)
     # Unlike fill_, a float too large for its dtype becomes inf here.
     elements = flat if dtype.is_floating_point else [dtypes.to_element(value, dtype) for value in flat]
     source = dtypes.float64 if dtype.is_floating_point else dtype
@@ -125,32 +129,50 @@ def _is_sequence(data: Any) -> bool:
     return isinstance(data, Sequence) and not isinstance(data, str | bytes | Tensor)
 
 
-def _flatten(data: Any, shape: tuple[int, ...], depth: int, flat: list[Any]) -> None:
+def _flatten(data: Any, shape: tuple[int, ...], depth: int, flat: list[Any], kinds: set[type | DType]) -> None:
+    """Adds the numbers in `data` to flat, and their types, or the dtypes of tensors among them, to kinds."""
     if depth == len(shape):
         if _is_sequence(data):
             raise TypeError(
                 f"expected a number at depth {depth}, got a {type(data).__name__}: make all rows equally deep"
             )
-        value = data.item() if isinstance(data, Tensor) else data
+        value = data
+        if isinstance(data, Tensor):
+            if data.numel() != 1:
+                raise ValueError("only one element tensors can be converted to Python scalars")
+            value = data.item()
+            kinds.add(data._dtype)
         if isinstance(value, str | bytes | complex):
             raise TypeError(f"tensor() takes numbers, got {type(value).__name__}")
         if not isinstance(value, _Number):
             raise RuntimeError(f"Could not infer dtype of {type(value).__name__}")
+        if value is data:
+            kinds.add(type(value))
         flat.append(value)
         return
     if not _is_sequence(data):
         raise TypeError(f"not a sequence at depth {depth}: make all rows equally deep")
+    if isinstance(data, np.ndarray):
+        kinds.add(data.dtype.type)
     if len(data) != shape[depth]:
         raise ValueError(f"expected sequence of length {shape[depth]} at dim {depth} (got {len(data)})")
     for item in data:
-        _flatten(item, shape, depth + 1, flat)
+        _flatten(item, shape, depth + 1, flat, kinds)
 
 
-def _common_dtype(flat: list[Any]) -> DType:
-    found = {dtypes.of_scalar(value) for value in flat}
-    if not found or dtypes.float32 in found:
-        return dtypes.float32
-    return dtypes.int64 if dtypes.int64 in found else dtypes.bool_
+def _common_dtype(kinds: set[type | DType]) -> DType:
+    """What the dtypes of all numbers are promoted to; a number of NumPy's has its own, one of Python's the default."""
+    names = {(kind if isinstance(kind, DType) else _dtype_of(kind)).name for kind in kinds}
+    return dtypes.by_name(functools.reduce(promotion.promote_types, sorted(names))) if names else dtypes.float32
+
+
+def _dtype_of(number: type) -> DType:
+    if issubclass(number, np.generic):
+        name = np.dtype(number).name
+        found = next((dtype for dtype in dtypes.ALL if dtype.name == name), None)
+        if found is not None:
+            return found
+    return dtypes.of_scalar(number(0))
 
 
 __all__ = ["as_tensor", "from_numpy", "tensor"]

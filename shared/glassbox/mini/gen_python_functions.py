@@ -4,6 +4,7 @@ A name with one overload becomes a function with that schema's own parameters, w
 the arguments are already what the schema says. A name with several goes through the argument parser.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -131,7 +132,7 @@ def _tensors_wanted(op: OperatorHandle) -> int:
 def _tensor_places(op: OperatorHandle) -> frozenset[int]:
     """Where among the positional arguments nothing but a tensor will do."""
     if op.schema.takes_numbers:
-        return frozenset((0,))
+        return frozenset((0,) if op.schema.is_inplace else ())
     kinds = enumerate(argument.type for argument in op.schema.positional)
     return frozenset(nr for nr, kind in kinds if kind.is_tensor and not kind.is_list and not kind.optional)
 
@@ -167,28 +168,38 @@ def _compiled(
 
 def _source(name: str, op: OperatorHandle, method: bool, takes_out: bool) -> tuple[str, dict[str, Any]]:
     schema = op.schema
+    arguments = schema.arguments if method else _called_input(schema.arguments)
     namespace: dict[str, Any] = {"Tensor": tensor_impl.Tensor}
     numbers = schema.takes_numbers
     varargs = parser.takes_varargs(schema.positional)
     lines = []
     if takes_out:
-        lines.append(f"    if out is not None: return with_out({_passed_on(schema.arguments, varargs)}, out=out)")
-    for argument in schema.arguments:
+        lines.append(f"    if out is not None: return with_out({_passed_on(arguments, varargs)}, out=out)")
+    for nr, argument in enumerate(arguments):
         if method and argument.name == "self":
             continue
         convert = f"to_{argument.name}"
-        namespace[convert] = parser.converter(argument.type, numbers and argument.name != "self")
+        namespace[convert] = parser.converter(argument.type, numbers and not (nr == 0 and schema.is_inplace))
         where = f"{schema.base}(): argument '{argument.name}'"
         if varargs and argument.type.is_list and not argument.kwarg_only:
             a = argument.name
-            lines.append(f"    if named: return by_name({_passed_on(schema.arguments, varargs)}, **named)")
+            lines.append(f"    if named: return by_name({_passed_on(arguments, varargs)}, **named)")
             lines.append(f"    if len({a}) == 1 and type({a}[0]) is not int: {a} = {a}[0]")
             lines.append(f"    elif not {a}: raise TypeError({_NO_SIZES.format(name)!r})")
         test = _needs_converting(argument)
         lines.append(f"    {test}{argument.name} = {convert}({argument.name}, {where!r})")
-    text = f"def {name}({_parameters(schema.arguments, varargs, takes_out)}):\n"
-    text += "\n".join([*lines, f"    return call({', '.join(a.name for a in schema.arguments)})"]) + "\n"
+    text = f"def {name}({_parameters(arguments, varargs, takes_out)}):\n"
+    text += "\n".join([*lines, f"    return call({', '.join(a.name for a in arguments)})"]) + "\n"
     return text, namespace
+
+
+def _called_input(arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
+    """The arguments by the names that functions have for them: what a schema calls self is called input."""
+    if any(argument.name == "input" for argument in arguments):
+        return arguments
+    return tuple(
+        dataclasses.replace(argument, name="input") if argument.name == "self" else argument for argument in arguments
+    )
 
 
 def _needs_converting(argument: Argument) -> str:

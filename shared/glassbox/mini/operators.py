@@ -13,6 +13,7 @@ from .aten.core.dispatcher import dispatcher
 from .aten.core.source import compile_source
 from .c10 import tensor_impl
 from .c10.tensor_impl import TensorImpl
+from .factories import from_numpy
 from .python_arg_parser import wrapped_number
 
 # slot -> (operator on tensors, operator on a number or "", further arguments)
@@ -62,7 +63,12 @@ def _slot(name: str, tensor_op: str, number_op: str | None, more: str) -> Callab
         else:
             text += f"        return call(self, wrapped_number(other){more})\n"
     text += "    if isinstance(other, TensorImpl):\n"
-    text += f"        return call(self, other{more})\n    return NotImplemented\n"
+    text += f"        return call(self, other{more})\n"
+    if name == "__eq__":
+        # As PyTorch, which compares with an array for equality only.
+        namespace |= {"ndarray": np.ndarray, "from_numpy": from_numpy}
+        text += "    if isinstance(other, ndarray):\n        return call(self, from_numpy(other))\n"
+    text += "    return NotImplemented\n"
     return compile_source(text, f"Tensor.{name}", namespace)[name]
 
 
@@ -92,24 +98,30 @@ def _reflected() -> dict[str, Callable[..., Any]]:
     floor = at("floor_divide").call
     logic = {name: at(f"bitwise_{name}.Tensor").call for name in ("and", "or", "xor")}
 
-    def of_numbers(function: Callable[[Any, Any], Any], strict: bool = False) -> Callable[..., Any]:
+    def of_numbers(
+        function: Callable[[Any, Any], Any], strict: bool = False, arrays: bool = False
+    ) -> Callable[..., Any]:
         # strict: PyTorch has this slot from C, which refuses a self that is no tensor by itself.
         def slot(self: Any, other: Any) -> Any:
             if not isinstance(self, TensorImpl):
                 if strict:
                     raise TypeError(f"this slot of Tensor doesn't apply to a {type(self).__name__}")
                 return NotImplemented
-            known = isinstance(other, (*NUMBERS, TensorImpl))
+            known = isinstance(other, (*NUMBERS, TensorImpl)) or arrays and isinstance(other, np.ndarray)
             return function(self, other) if known else NotImplemented
 
         return slot
+
+    def divides(self: Any, other: Any) -> Any:
+        # PyTorch's own way, which rounds twice: the reciprocal first. NumPy knows what to do with an array.
+        inverse = at("reciprocal").call(self)
+        return inverse * other if isinstance(other, np.ndarray) else mul(inverse, _tensor(other))
 
     return {
         "__radd__": of_numbers(lambda self, other: add(self, _tensor(other), 1), True),
         "__rsub__": of_numbers(lambda self, other: _subtract(other, self)),
         "__rmul__": of_numbers(lambda self, other: mul(self, _tensor(other)), True),
-        # PyTorch's own way, which rounds twice: the reciprocal first.
-        "__rtruediv__": of_numbers(lambda self, other: mul(at("reciprocal").call(self), _tensor(other))),
+        "__rtruediv__": of_numbers(divides, arrays=True),
         "__rfloordiv__": of_numbers(lambda self, other: floor(_tensor(other), self)),
         "__rpow__": of_numbers(lambda self, other: _powers(other, self)),
         "__rmod__": of_numbers(lambda self, other: _remainders(other, self)),

@@ -123,7 +123,7 @@ def to_dtype(value: Any, where: str) -> DType:
 
 def to_device(value: Any, where: str) -> Device:
     if isinstance(value, Device | str):
-        return Device(value)
+        return Device(value).without_index()
     raise _expected(where, 'a device such as "cpu"', value)
 
 
@@ -202,13 +202,16 @@ def make_binder(schema: FunctionSchema) -> Callable[[tuple[Any, ...], dict[str, 
     name = schema.base
     positional = schema.positional
     numbers = schema.takes_numbers
-    steps = [
-        (each, converter(each.type, numbers and each.name != "self"), f"{name}(): argument '{each.name}'")
-        for each in schema.arguments
-    ]
     known = {argument.name for argument in schema.arguments}
+    # What a schema calls self is called input in Python's functions.
+    called = {"self": "input"} if "input" not in known else {}
+    names = [called.get(argument.name, argument.name) for argument in schema.arguments]
+    steps = [
+        (each, converter(each.type, numbers and not (nr == 0 and schema.is_inplace)), f"{name}(): argument '{shown}'")
+        for nr, (each, shown) in enumerate(zip(schema.arguments, names, strict=True))
+    ]
     varargs = takes_varargs(positional)
-    aliases = {"axis": "dim", "axes": "dim", "keepdims": "keepdim", "x": "self", "x2": "other"}
+    aliases = {"axis": "dim", "axes": "dim", "keepdims": "keepdim", "x": "self", "x2": "other", "input": "self"}
     converters = [(convert, where) for _, convert, where in steps[: len(positional)]]
     required = sum(not argument.has_default for argument in positional)
     by_keyword = all(argument.has_default for argument in schema.arguments[len(positional) :])
@@ -241,13 +244,13 @@ def make_binder(schema: FunctionSchema) -> Callable[[tuple[Any, ...], dict[str, 
                 raise TypeError(f"{name}() got multiple values for argument '{key}'")
             given[key] = value
         bound = []
-        for argument, convert, where in steps:
+        for (argument, convert, where), shown in zip(steps, names, strict=True):
             if argument.name in given:
                 bound.append(convert(given[argument.name], where))
             elif argument.has_default:
                 bound.append(argument.default)
             else:
-                raise TypeError(f"{name}() missing 1 required argument: '{argument.name}'")
+                raise TypeError(f"{name}() missing 1 required argument: '{shown}'")
         return tuple(bound)
 
     return bind

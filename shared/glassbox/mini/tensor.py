@@ -31,6 +31,7 @@ from .c10.size import Size
 from .c10.storage import Storage
 from .c10.tensor_impl import TensorImpl, set_tensor_class
 from .python_arg_parser import wrapped_number
+from .sim.memory import record_stream
 from .tensor_str import tensor_str
 
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
@@ -289,6 +290,15 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
             raise TypeError("NumPy has no bfloat16: convert with .to(mini.float32) first")
         return self.strided_array().view()
 
+    # NumPy's own operators leave a pair with a tensor to the tensor, and what NumPy makes of one is a tensor again.
+    __array_priority__ = 1000
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: Any = False) -> "Tensor":
+        from .factories import from_numpy
+
+        array = np.asarray(array)
+        return from_numpy(array.astype(np.uint8) if array.dtype == np.bool_ else array)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
@@ -337,7 +347,7 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
             if dtype is None:
                 return at.to_dtype(self, self._dtype, non_blocking, copy, memory_format)
             return at.to_dtype(self, dtype, non_blocking, copy, memory_format)
-        where = Device(device)
+        where = Device(device).without_index()
         return at.to_dtype_layout(self, dtype, where, non_blocking, copy, memory_format)
 
     def cpu(self) -> "Tensor":
@@ -345,6 +355,10 @@ class Tensor(TensorImpl, metaclass=_TensorMeta):
 
     def sim(self, non_blocking: bool = False) -> "Tensor":
         return self.to("sim", non_blocking=non_blocking)
+
+    def record_stream(self, stream: Any) -> None:
+        """Say that a stream of sim uses this memory: once freed, it is reused only after the stream is done."""
+        record_stream(self, stream)
 
     def float(self, memory_format: Any = None) -> "Tensor":
         return self.to(float32, memory_format=memory_format)

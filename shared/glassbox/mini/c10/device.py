@@ -50,6 +50,17 @@ class device:  # noqa: N801 - PyTorch's own name
             _known[kind, place] = found
         return found
 
+    def without_index(self) -> "device":
+        """The device as tensors on it have it: there is one of each type, so "sim:0" is "sim".
+
+        RuntimeError for the number of a simulated device that there is not.
+        """
+        if self.index is None:
+            return self
+        if self.index and self.type != "cpu":
+            raise RuntimeError(f"{self.type} error: invalid device ordinal: {self} of 1 device")
+        return device(self.type)
+
     def __reduce__(self) -> tuple[object, ...]:
         return device, (str(self),)
 

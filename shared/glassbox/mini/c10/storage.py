@@ -76,7 +76,9 @@ def _allocate(nbytes: int) -> np.ndarray:
     try:
         return np.empty(nbytes, np.uint8)
     except (MemoryError, ValueError, OverflowError):
-        raise RuntimeError(f"can't allocate memory: you tried to allocate {nbytes} bytes") from None
+        problem = RuntimeError(f"can't allocate memory: you tried to allocate {nbytes} bytes")
+        problem.nbytes = nbytes  # type: ignore[attr-defined]
+        raise problem from None
 
 
 class _Holder:

@@ -11,7 +11,7 @@ from ..c10.grad_mode import grad_enabled
 
 def empty(shape: tuple[int, ...], dtype: Any, device: Any) -> Any:
     """A tensor that is not set, for a parameter to begin from."""
-    return at.empty_memory_format(shape, dtype, None if device is None else Device(device), None)
+    return at.empty_memory_format(shape, dtype, None if device is None else Device(device).without_index(), None)
 
 
 def _write(method: str, tensor: Any, *args: Any, **kwargs: Any) -> Any:

@@ -46,6 +46,10 @@ def launch(op: str, kernel: Kernel) -> Kernel:
             result = kernel(ks, *args)
             problem = None
         except _ELEMENT_ERRORS as error:
+            too_many = getattr(error, "nbytes", None)
+            if too_many is not None:
+                # The host, where the elements lie in truth, has no room for them either.
+                raise memory.OutOfMemoryError(memory.no_room(too_many)) from None
             problem = error
             found, result = (
                 _blind_result(kernel, ks, args) if any(map(on_sim, tensors(args))) else (False, None)

@@ -149,13 +149,14 @@ def _get_block(nbytes: int, state: StreamState) -> Block:
         block = allocator.new_segment(nbytes, stream)
     if block is None:
         allocator.counts["num_ooms"] += 1
-        raise OutOfMemoryError(_no_room(nbytes))
+        raise OutOfMemoryError(no_room(nbytes))
     if device.cost.malloc_us:
         device.host_work("malloc", device.cost.malloc_us, "malloc")
     return block
 
 
-def _no_room(nbytes: int) -> str:
+def no_room(nbytes: int) -> str:
+    """That so many bytes are not to be had, as PyTorch tells it."""
     allocated = allocator.stats["allocated_bytes.all"][0]
     reserved = allocator.reserved()
     return (

@@ -129,7 +129,7 @@ def _items(key: Any) -> list[Any]:
     """What a key holds; a list counts as a tuple where anything in it is no number (PyTorch: treatSequenceAsTuple)."""
     if isinstance(key, tuple):
         return list(key)
-    if not isinstance(key, Sequence) or isinstance(key, str | bytes) or len(key) >= LONGEST_TUPLE:
+    if not isinstance(key, list) or len(key) >= LONGEST_TUPLE:
         return [key]
     if not any(item is None or item is Ellipsis or isinstance(item, _NO_NUMBERS) for item in key):
         return [key]

@@ -58,7 +58,9 @@ def holding(storage: Storage, state: StreamState) -> Holding:
     clear_away()
     key = id(storage)
     block = _get_block(storage.owner.nbytes, state) if storage.owner.nbytes else None
-    made = Holding(storage, block, lambda gone: _gone.append((key, gone)))
+    # Bound now: at the interpreter's end tensors outlive this module's names.
+    note = _gone.append
+    made = Holding(storage, block, lambda gone: note((key, gone)))
     if block is not None:
         made.old = [each.moved(-block.address) for each in block.past]
         block.past = []

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import browsing
-from playwright.sync_api import FrameLocator, Locator, Page
+from playwright.sync_api import FrameLocator, Locator, Page, expect
 from serving import Jupyter
 
 STEP_MS = 240_000
@@ -95,6 +95,9 @@ class Formgrader:
 
     def grade_by_hand(self, answer: Locator, score: str, comment: str) -> None:
         """Gives points and a comment to a cell, and waits until both are saved."""
+        # The page asks for points and comments after it is there, and only then looks at what is typed.
+        for field in ("textarea.comment", "input.extra-credit"):
+            expect(answer.locator(field)).to_have_attribute("placeholder", re.compile("."))
         saved = self.page.expect_response
         with saved(lambda r: r.request.method == "PUT" and "/api/comment/" in r.url):
             answer.locator("textarea.comment").fill(comment)

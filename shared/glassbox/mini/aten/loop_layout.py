@@ -123,3 +123,32 @@ def coalesce_dimensions(
             for own, stride in zip(strides, operand_strides, strict=True):
                 own.append(stride[dim])
     return tuple(sizes), tuple(tuple(own) for own in strides)
+
+
+# The dimensions (N, C, H, W) of a picture, outermost in memory first, where the channels of a pixel lie side by side.
+CHANNELS_INNERMOST = (0, 2, 3, 1)
+
+
+def laid_out(shape: Ints, order: Ints) -> Ints:
+    """Strides of a dense tensor whose dimensions lie in memory in `order`, the first one outermost."""
+    strides = [0] * len(shape)
+    step = 1
+    for dim in reversed(order):
+        strides[dim] = step
+        step *= shape[dim]
+    return tuple(strides)
+
+
+def has_channels_innermost(shape: Ints, stride: Ints) -> bool:
+    """Whether strides say that the channels lie innermost (PyTorch: c10/core/MemoryFormat.h)."""
+    if len(shape) != 4 or stride[1] == 0:
+        return False
+    reach = 0
+    for dim in (1, 3, 2, 0):
+        if shape[dim] == 0 or stride[dim] < reach:
+            return False
+        if dim == 0 and reach == stride[1]:
+            # Where height, width and channels are all 1 nothing tells the formats apart: contiguous.
+            return False
+        reach = stride[dim] * max(shape[dim], 1)
+    return True

@@ -226,11 +226,10 @@ class TensorIterator:
         strides = [self._converted_stride(operand) for operand in operands]
         if all(geometry.is_contiguous(self.shape, stride) for stride in strides):
             return geometry.contiguous_strides(self.shape)
-        channels_last = _channels_last_strides(self.shape)
-        if channels_last and all(
-            _differs_only_in_ones(self.shape, stride, channels_last) for stride in strides
-        ):
-            return channels_last
+        if len(self.shape) == 4:
+            innermost = loop_layout.laid_out(self.shape, loop_layout.CHANNELS_INNERMOST)
+            if all(_differs_only_in_ones(self.shape, stride, innermost) for stride in strides):
+                return innermost
         if is_dense(self.shape, strides[0]) and all(stride == strides[0] for stride in strides):
             return strides[0]
         return None
@@ -320,13 +319,6 @@ def common_device(tensors: Sequence[TensorImpl]) -> Device:
 def _by_stride(shape: Ints, stride: Ints) -> Ints:
     """Dimensions of a dense layout from the innermost to the outermost; those of size 1 first."""
     return tuple(sorted(range(len(shape)), key=lambda dim: (shape[dim] != 1, stride[dim])))
-
-
-def _channels_last_strides(shape: Ints) -> Ints | None:
-    if len(shape) != 4:
-        return None
-    _, c, h, w = shape
-    return h * w * c, 1, w * c, c
 
 
 def _differs_only_in_ones(shape: Ints, a: Ints, b: Ints) -> bool:

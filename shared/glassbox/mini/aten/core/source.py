@@ -55,6 +55,8 @@ def compile_later(
         return function(*args, **kwargs)
 
     namespace.update(first_call=first_call, complete=complete)
+    # Whose function it is, for those who ask.
+    function.__module__ = __name__
     return function
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from ...c10.dtype import bool_, int64
 from ...c10.tensor_impl import TensorImpl
-from .resize import channels_last_strides, is_channels_last, not_implemented, scalar_type, with_strides
+from ..loop_layout import CHANNELS_INNERMOST, has_channels_innermost, laid_out
+from .resize import not_implemented, scalar_type, with_strides
 
 Ints = tuple[int, ...]
 Pair = tuple[int, int]
@@ -27,7 +28,7 @@ class _Plan:
         "groups",
         "size",
         "out_size",
-        "channels_last",
+        "channels_innermost",
         "flat",
     )
 
@@ -41,7 +42,7 @@ class _Plan:
         self.padding = self._pair(padding, 0)
         self.dilation = self._pair(dilation, 1)
         self.size = self._pair(input._shape[2:], 1)
-        self.channels_last = is_channels_last(input._shape, input._stride) or is_channels_last(
+        self.channels_innermost = has_channels_innermost(input._shape, input._stride) or has_channels_innermost(
             weight._shape, weight._stride
         )
         sizes: list[int] = []
@@ -189,10 +190,9 @@ def _result(array: np.ndarray, plan: _Plan, like: TensorImpl) -> Any:
     if plan.flat:
         array = array.reshape(array.shape[0], array.shape[1], array.shape[3])
     fresh = TensorImpl.of_values(array, like._dtype, like._device)
-    if not plan.channels_last:
+    if not plan.channels_innermost:
         return fresh
-    n, c, h, w = array.shape
-    return with_strides(fresh.strided_array(), channels_last_strides(n, c, h, w), like)
+    return with_strides(fresh.strided_array(), laid_out(array.shape, CHANNELS_INNERMOST), like)
 
 
 def convolution(

@@ -9,9 +9,8 @@ from ...c10 import geometry, layout, promotion
 from ...c10.dtype import bfloat16
 from ...c10.dtype import dtype as DType  # noqa: N812
 from ...c10.tensor_impl import TensorImpl
+from ..loop_layout import CHANNELS_INNERMOST, has_channels_innermost, laid_out
 from .resize import (
-    channels_last_strides,
-    is_channels_last,
     refuse_overlap,
     scalar_type,
     suggested_strides,
@@ -81,9 +80,9 @@ def _cat(ks: int, tensors: tuple[TensorImpl, ...], dim: int) -> Any:
     first = tensors[0]
     if not parts:
         return TensorImpl.allocate((0,), (1,), dtype, first._device)
-    if len(shape) == 4 and all(is_channels_last(tensor._shape, tensor._stride) for tensor in tensors):
-        n, c, h, w = shape
-        return with_strides(np.concatenate(parts, axis), channels_last_strides(n, c, h, w), first, dtype)
+    if len(shape) == 4 and all(has_channels_innermost(tensor._shape, tensor._stride) for tensor in tensors):
+        stride = laid_out(shape, CHANNELS_INNERMOST)
+        return with_strides(np.concatenate(parts, axis), stride, first, dtype)
     joined = np.empty(shape, dtype.numpy)
     np.concatenate(parts, axis, out=joined)
     return TensorImpl.adopt(joined, dtype, first._device)

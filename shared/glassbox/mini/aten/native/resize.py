@@ -14,6 +14,7 @@ from ...c10 import geometry, layout
 from ...c10.dtype import bool_, convert
 from ...c10.dtype import dtype as DType  # noqa: N812
 from ...c10.tensor_impl import TensorImpl
+from ..loop_layout import CHANNELS_INNERMOST, has_channels_innermost, laid_out
 from .structured import Structured
 
 Ints = tuple[int, ...]
@@ -177,31 +178,10 @@ def resize_(ks: int, self: TensorImpl, size: Ints, memory_format: str | None) ->
 
 
 def suggested_strides(shape: Ints, like: TensorImpl) -> Ints:
-    """Strides of a result of `shape`: channels last where `like` is so, else contiguous."""
-    if len(shape) == 4 and is_channels_last(like._shape, like._stride):
-        n, c, h, w = shape
-        return channels_last_strides(n, c, h, w)
+    """Strides of a result of `shape`: with the channels innermost where `like` has them so, else contiguous."""
+    if len(shape) == 4 and has_channels_innermost(like._shape, like._stride):
+        return laid_out(shape, CHANNELS_INNERMOST)
     return geometry.contiguous_strides(shape)
-
-
-def channels_last_strides(n: int, c: int, h: int, w: int) -> Ints:
-    """Strides of an (n, c, h, w) tensor in which the channels of one pixel lie side by side."""
-    return (h * w * c, 1, w * c, c)
-
-
-def is_channels_last(shape: Ints, stride: Ints) -> bool:
-    """Whether strides say that the channels lie innermost (PyTorch: is_channels_last_strides_2d)."""
-    if len(shape) != 4 or stride[1] == 0:
-        return False
-    reach = 0
-    for dim in (1, 3, 2, 0):
-        if shape[dim] == 0 or stride[dim] < reach:
-            return False
-        if dim == 0 and reach == stride[1]:
-            # Where height, width and channels are all 1 nothing tells the formats apart: contiguous.
-            return False
-        reach = stride[dim] * max(shape[dim], 1)
-    return True
 
 
 def with_strides(array: np.ndarray, stride: Ints, like: TensorImpl, dtype: DType | None = None) -> Any:

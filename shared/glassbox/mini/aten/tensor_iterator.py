@@ -17,7 +17,7 @@ from ..c10.dtype import dtype as DType  # noqa: N812
 from ..c10.pieces import cached
 from ..c10.tensor_impl import WRAPPED_NUMBER, TensorImpl
 from . import loop_layout
-from .loop_layout import loop_order as loop_order
+from .loop_layout import loop_order
 from .memory_overlap import assert_no_internal_overlap, assert_no_partial_overlap, is_dense
 from .native.resize import scalar_type
 
@@ -200,8 +200,9 @@ class TensorIterator:
 
     def reorder_dimensions(self) -> None:
         """Sort the dimensions by stride, innermost first."""
-        if self._same_layout() is not None:
-            self.perm = _by_stride(self.shape, self._same_layout() or ())
+        same = self._same_layout()
+        if same is not None:
+            self.perm = _by_stride(self.shape, same)
         else:
             self.perm = loop_order(self.shape, [operand.strides for operand in self.operands()])
 

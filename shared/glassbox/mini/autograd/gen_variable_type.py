@@ -5,6 +5,7 @@ what lies below; afterwards the node becomes the result's grad_fn. An op without
 when a gradient arrives.
 """
 
+import ast
 from collections.abc import Callable
 from typing import Any
 
@@ -325,6 +326,4 @@ def _fields(info: DifferentiabilityInfo) -> dict[str, tuple[str, str]]:
 
 
 def _names(expression: str) -> set[str]:
-    import ast
-
     return {each.id for each in ast.walk(ast.parse(expression, mode="eval")) if isinstance(each, ast.Name)}

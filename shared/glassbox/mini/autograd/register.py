@@ -11,7 +11,7 @@ from ..c10.dispatch_key_set import AFTER_AUTOGRAD
 from ..c10.grad_mode import grad_enabled
 from . import gen_inplace_or_view, gen_variable_type
 from .load_derivatives import FILE, DifferentiabilityInfo, differentiability_infos
-from .node import Node
+from .node import NotImplementedNode
 from .variable import any_requires_grad, gradient_edge, requires_grad, set_histories
 
 # The Autograd keys that have a fallback, of each backend with tensors in PyTorch's tree.
@@ -95,15 +95,14 @@ def _impl(op: OperatorHandle, key: DispatchKey, kernel: Callable[..., Any], wher
     dispatcher.register_impl(op, key, KernelFunction(kernel, place))
 
 
-class WarnNotImplemented(Node):
+class WarnNotImplemented(NotImplementedNode):
     """The node of an op from outside that has no derivative: it warns, and sends no gradient on."""
 
-    __slots__ = ("op_name",)
+    __slots__ = ()
     n_outputs = -1
 
-    def __init__(self, op_name: str) -> None:
-        self.begin()
-        self.op_name = op_name
+    def name(self) -> str:
+        return type(self).__name__
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
         warnings.warn(

@@ -157,11 +157,6 @@ def inherit_creation(base: Any, view: Any) -> None:
         view._meta = _CREATED[creation]
 
 
-def creation_of(view: Any) -> str | None:
-    """How a view came about, where that forbids writing into it."""
-    return creation_of_meta(view._meta)
-
-
 def creation_of_several() -> str:
     """How a view that is made now, by an op that gives more than one, comes about."""
     if inference_mode.blocks[0] and inference_mode.is_enabled():
@@ -204,7 +199,7 @@ def check_inplace(tensor: Any) -> None:
 
 def handle_view_on_rebase(view: Any, indirect: bool = False) -> None:
     """RuntimeError where a view must not be written to; indirect: its base, or another view of that, was."""
-    creation = creation_of(view)
+    creation = creation_of_meta(view._meta)
     if creation is None:
         return
     modified = "its base or another view of its base has been" if indirect else "is being"

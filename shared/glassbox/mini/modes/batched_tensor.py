@@ -18,7 +18,7 @@ from ..c10.dispatch_key import DispatchKey
 from ..c10.dispatch_key_set import bits
 from ..c10.local_dispatch_key_set import KeysGuard
 from ..c10.tensor_impl import TensorImpl
-from .dynamic_layer import current_layer, depth
+from .dynamic_layer import current_layer
 from .wrapper_tensor import WrapperTensor
 
 BATCHED = bits(DispatchKey.FuncTorchBatched)
@@ -216,8 +216,3 @@ def no_rule(op: OperatorHandle, size: int, args: list[Any]) -> Any:
 def dynamic_shape(op: OperatorHandle, size: int, args: list[Any]) -> Any:
     """For operators whose result's shape hangs on the elements."""
     raise RuntimeError(_DYNAMIC_SHAPE.format(name=op.name))
-
-
-def is_batched(value: Any) -> bool:
-    """Whether a tensor belongs to the innermost vmap of this thread."""
-    return isinstance(value, BatchedTensor) and value.level == depth()

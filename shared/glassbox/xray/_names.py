@@ -17,10 +17,7 @@ def argument_names(frame: FrameType, args: Sequence[Any]) -> list[str]:
     the object, else $0, $1, ... by position.
     """
     written = _written(frame, len(args))
-    return [
-        text or _variable(frame, arg) or f"${k}"
-        for k, (text, arg) in enumerate(zip(written, args, strict=True))
-    ]
+    return [text or _variable(frame, arg) or f"${k}" for k, (text, arg) in enumerate(zip(written, args, strict=True))]
 
 
 def _written(frame: FrameType, count: int) -> list[str]:

@@ -180,9 +180,6 @@ def _module_of(scope: dict[Any, Any]) -> ModuleType | None:
 
 def _owner_of(scope: dict[Any, Any]) -> Any:
     for owner in gc.get_referrers(scope):
-        if (
-            not isinstance(owner, (dict, list, tuple, FrameType))
-            and getattr(owner, "__dict__", None) is scope
-        ):
+        if not isinstance(owner, (dict, list, tuple, FrameType)) and getattr(owner, "__dict__", None) is scope:
             return owner
     return None

@@ -60,9 +60,7 @@ class AliasTable(Table):
         for line in self.lines:
             if line.expression == expression:
                 return line
-        raise KeyError(
-            f"{expression!r} was not measured; the lines are {', '.join(a.expression for a in self.lines)}."
-        )
+        raise KeyError(f"{expression!r} was not measured; the lines are {', '.join(a.expression for a in self.lines)}.")
 
     def rows(self) -> Rows:
         return [line.rows()[0] for line in self.lines]
@@ -95,9 +93,7 @@ def aliases(t: Any = None) -> AliasTable:
             f"aliases: this tensor cannot be copied ({in_short(error)}); pass a plain strided one."
         ) from None
     contiguous = "contiguous" if t.is_contiguous() else "not contiguous"
-    return AliasTable(
-        f"x: shape {tuple(t.shape)}, stride {tuple(t.stride())}, {t.dtype}, {contiguous}", lines
-    )
+    return AliasTable(f"x: shape {tuple(t.shape)}, stride {tuple(t.stride())}, {t.dtype}, {contiguous}", lines)
 
 
 def _refuse_large(t: Any) -> None:
@@ -114,9 +110,7 @@ def _ops(t: Any) -> list[Op]:
     """The ops to try, as text and function, on x and on x transposed."""
     lib, other, bits = _partners(t)
     last = len(t.shape) - 1
-    swapped, swap = (
-        ("x.T", lambda x: x.T) if last == 1 else (f"x.transpose(0, {last})", lambda x: x.transpose(0, last))
-    )
+    swapped, swap = ("x.T", lambda x: x.T) if last == 1 else (f"x.transpose(0, {last})", lambda x: x.transpose(0, last))
     wide = (2, *t.shape)
     ops: list[Op] = [
         ("x.view(-1)", lambda x: x.view(-1)),

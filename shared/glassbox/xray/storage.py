@@ -35,9 +35,7 @@ class StorageMap(Table):
         for view in self.views:
             if view.name == name:
                 return view
-        raise KeyError(
-            f"no tensor is called {name!r}; the names are {', '.join(v.name for v in self.views)}."
-        )
+        raise KeyError(f"no tensor is called {name!r}; the names are {', '.join(v.name for v in self.views)}.")
 
     def groups(self) -> list[tuple[StorageView, ...]]:
         """One tuple of views per storage, in order of first appearance."""

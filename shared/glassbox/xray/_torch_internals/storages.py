@@ -1,25 +1,11 @@
-"""The private parts of PyTorch that the instruments need, each behind one function (torch/_C,
-torch/_subclasses).
-
-Whatever a PyTorch version lacks raises `TorchInternalsError` with one sentence; nothing else in the package
-touches a private name of torch.
-"""
+"""Storages and views: identities, use counts, versions, bases (c10/core/StorageImpl.h, TensorImpl.h)."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
-
-class TorchInternalsError(RuntimeError):
-    """The installed PyTorch has no such internal; the message says which and since when it was relied on."""
-
-
-def _missing(what: str) -> TorchInternalsError:
-    version = getattr(sys.modules.get("torch"), "__version__", "unknown")
-    return TorchInternalsError(
-        f"PyTorch {version} has no {what}, which this instrument reads; it was tried with torch 2.14."
-    )
+from .access import missing, private
 
 
 def storage_identity(storage: Any) -> int:
@@ -30,18 +16,12 @@ def storage_identity(storage: Any) -> int:
     try:
         return int(storage._cdata)
     except AttributeError:
-        raise _missing("UntypedStorage._cdata") from None
+        raise missing("UntypedStorage._cdata") from None
 
 
 def storage_use_count(storage: Any) -> int:
     """The StorageImpl's own reference count, which counts the wrapper that was passed in as well."""
-    import torch
-
-    try:
-        count = torch._C._storage_Use_Count
-    except AttributeError:
-        raise _missing("torch._C._storage_Use_Count") from None
-    return int(count(storage_identity(storage)))
+    return int(private("torch._C._storage_Use_Count")(storage_identity(storage)))
 
 
 def is_fake(tensor: Any) -> bool:
@@ -52,7 +32,7 @@ def is_fake(tensor: Any) -> bool:
     try:
         return isinstance(tensor, module.FakeTensor)
     except AttributeError:
-        raise _missing("torch._subclasses.fake_tensor.FakeTensor") from None
+        raise missing("torch._subclasses.fake_tensor.FakeTensor") from None
 
 
 def unusual_kind(tensor: Any) -> str:
@@ -74,7 +54,7 @@ def version_of(tensor: Any) -> int | None:
     except RuntimeError:
         return None
     except AttributeError:
-        raise _missing("Tensor._version") from None
+        raise missing("Tensor._version") from None
 
 
 def base_of(tensor: Any) -> Any:
@@ -82,7 +62,7 @@ def base_of(tensor: Any) -> Any:
     try:
         return tensor._base
     except AttributeError:
-        raise _missing("Tensor._base") from None
+        raise missing("Tensor._base") from None
 
 
 def is_view(tensor: Any) -> bool:
@@ -90,4 +70,4 @@ def is_view(tensor: Any) -> bool:
     try:
         return bool(tensor._is_view())
     except AttributeError:
-        raise _missing("Tensor._is_view") from None
+        raise missing("Tensor._is_view") from None

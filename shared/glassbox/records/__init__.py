@@ -1,0 +1,38 @@
+"""Records: the frozen vocabulary that instruments over the mini-framework and over PyTorch share.
+
+PyTorch keeps what a `StorageView` says in c10/core/TensorImpl.h (sizes, strides, storage offset, dtype,
+version counter) and c10/core/StorageImpl.h (bytes, data pointer, use count). A record is a snapshot: it never
+holds the tensor that it was taken from, so looking at a tensor does not keep it alive.
+"""
+
+from .dispatch import Hop, Onion
+from .graph import Graph, GraphNode, SavedTensor, SavedValues
+from .ops import DTYPE_LETTERS, OpCall, OpLog, TensorMeta
+from .recording import Recording
+from .storage import StorageView
+from .table import Rows, Table, html_table, human_bytes, markdown_table, text_table
+from .timeline import Race, Timeline, TimelineEvent
+
+__all__ = [
+    "DTYPE_LETTERS",
+    "Graph",
+    "GraphNode",
+    "Hop",
+    "Onion",
+    "OpCall",
+    "OpLog",
+    "Race",
+    "Recording",
+    "Rows",
+    "SavedTensor",
+    "SavedValues",
+    "StorageView",
+    "Table",
+    "TensorMeta",
+    "Timeline",
+    "TimelineEvent",
+    "html_table",
+    "human_bytes",
+    "markdown_table",
+    "text_table",
+]

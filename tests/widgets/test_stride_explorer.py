@@ -230,3 +230,12 @@ def test_the_default_needs_no_torch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[4, 3] False"
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_kinds_without_strides_to_play_with_are_refused():
+    with pytest.raises(TypeError, match="has no storage.*; pass a plain strided tensor.$"):
+        StrideExplorer(torch.eye(3).to_sparse())
+    channels = torch.quantize_per_channel(torch.ones(2, 3), torch.ones(2), torch.zeros(2), 0, torch.qint8)
+    with pytest.raises(TypeError, match="StrideExplorer: x cannot get other strides"):
+        StrideExplorer(channels)

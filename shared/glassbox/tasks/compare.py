@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .model import Case, Property, Task
-from .plain import plain, same, show
+from .plain import freeze, plain, same, show
 from .seeing import effort
 
 Answer = dict[str, Any]
@@ -29,18 +29,19 @@ KINDS = {bool: "a bool", int: "an int", float: "a float", str: "a string", list:
 
 @dataclass(frozen=True)
 class Failure:
-    """A case of a property that went wrong."""
+    """A case of a property that went wrong; `problem` is what `verify` says of a value."""
 
     case: Case
     expected: Answer
     yours: Answer
+    problem: str = ""
 
     @property
     def unlike(self) -> str:
         """One sentence where a number or a sequence of yours is of another kind than what is asked for, such
         as 5.0 for 5; "" otherwise.
         """
-        return _unlike(self.expected.get("value"), self.yours.get("value"))
+        return "" if self.problem else _unlike(self.expected.get("value"), self.yours.get("value"))
 
     @property
     def ending(self) -> tuple[Any, ...] | None:
@@ -111,12 +112,26 @@ def right(task: Task, case: Case, truth: Answer, answer: Any) -> bool:
         return answer.get("raised") == truth["raised"] and truth["raised"] not in NEVER_RIGHT
     if "value" not in answer or "raised" in answer:
         return False
+    if task.verify is not None:
+        return problem(task, case, answer) == ""
     try:
         return same(plain(task.canon(case, truth["value"])), plain(task.canon(case, answer["value"])))
     except (
         Exception
     ):  # a learner's value may be of any shape; where canon cannot read it, it is not the right one
         return False
+
+
+def problem(task: Task, case: Case, answer: Answer) -> str:
+    """What `verify` says of an answer's value, "" where it is right; also "" for a task that has no `verify`
+    and for an answer without a value.
+    """
+    if task.verify is None or "value" not in answer:
+        return ""
+    try:
+        return str(task.verify(case, freeze(answer["value"])))
+    except Exception:  # a learner's value may be of any shape
+        return "this is not of the form that is asked for"
 
 
 def unwritten(answers: Sequence[Sequence[Any] | None]) -> bool:
@@ -140,9 +155,9 @@ def compare(
         for case, answer in zip(cases, complete, strict=True):
             truth = expected(task, case)
             if not right(task, case, truth, answer):
-                failures.append(
-                    Failure(case, truth, answer if isinstance(answer, dict) else {"missing": True})
-                )
+                yours = answer if isinstance(answer, dict) else {"missing": True}
+                wrong = "" if "raised" in truth else problem(task, case, yours)
+                failures.append(Failure(case, truth, yours, wrong))
         simplest = min(failures, key=lambda failure: readability(task, failure), default=None)
         results.append(PropertyResult(prop, len(cases), len(failures), simplest))
     return tuple(results)

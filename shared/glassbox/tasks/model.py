@@ -38,6 +38,9 @@ class Task:
     (the oracle's or the learner's) into the form in which they are compared. `views(case, value)` gives what
     to draw: the keyword arguments of a layout (shape, stride, offset), or None where a drawing does not help.
     `core` tasks rebuild the piece of the mini-framework called `piece`; extension tasks have none.
+
+    Where many answers are right, `verify(case, value)` judges the learner's: "" for a right one, else one
+    sentence on what is wrong with it. `oracle` then says in words what is asked for, and `canon` has no part.
     """
 
     id: str
@@ -52,6 +55,7 @@ class Task:
     read: str
     piece: str | None = None
     canon: Callable[[Case, Any], Any] = lambda case, value: value
+    verify: Callable[[Case, Any], str] | None = None
     views: Callable[[Case, Any], dict[str, Any] | None] | None = None
     unplugged: tuple[str, ...] = ("torch", "torchvision", "numpy", "glassbox")
     seconds: float = 2.0

@@ -77,6 +77,8 @@ class Lost:
         unlike, prop = self.failure.unlike, self.result.prop
         yours = self.failure.yours
         ended = next((LOOK_FOR[key] for key in (*yours, yours.get("raised")) if key in LOOK_FOR), "")
+        if self.failure.problem:
+            said.append(("what is wrong", self.failure.problem))
         if unlike:
             said.append(("another type", unlike))
         if ended:

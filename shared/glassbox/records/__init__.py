@@ -7,6 +7,7 @@ holds the tensor that it was taken from, so looking at a tensor does not keep it
 
 from .dispatch import Hop, Onion
 from .graph import Graph, GraphNode, SavedTensor, SavedValues
+from .key_set import KeyLayout, KeySet, KeySets, KeyStep
 from .ops import DTYPE_LETTERS, OpCall, OpLog, TensorMeta
 from .recording import Recording
 from .storage import StorageView
@@ -18,6 +19,10 @@ __all__ = [
     "Graph",
     "GraphNode",
     "Hop",
+    "KeyLayout",
+    "KeySet",
+    "KeySets",
+    "KeyStep",
     "Onion",
     "OpCall",
     "OpLog",

@@ -5,15 +5,22 @@ touches a private name of torch.
 """
 
 from .access import TorchInternalsError, missing, private
-from .dispatch import computed_table, highest_key, key_names, key_set, local_sets
+from .contexts import dispatch_modes, transforms, wrapper_level
+from .dispatch import computed_table, highest_key, key_names, key_set, local_sets, registrations, schema_arguments
+from .packaged import derivatives_yaml, header, native_functions_yaml
 from .running import current_node, next_sequence_nr, sequence_nr
 from .storages import base_of, is_fake, is_view, storage_identity, storage_use_count, unusual_kind, version_of
+from .top_calls import PASSED_OVER, top_calls
 
 __all__ = [
+    "PASSED_OVER",
     "TorchInternalsError",
     "base_of",
     "computed_table",
     "current_node",
+    "derivatives_yaml",
+    "dispatch_modes",
+    "header",
     "highest_key",
     "is_fake",
     "is_view",
@@ -21,11 +28,17 @@ __all__ = [
     "key_set",
     "local_sets",
     "missing",
+    "native_functions_yaml",
     "next_sequence_nr",
     "private",
+    "registrations",
+    "schema_arguments",
     "sequence_nr",
     "storage_identity",
     "storage_use_count",
+    "top_calls",
+    "transforms",
     "unusual_kind",
     "version_of",
+    "wrapper_level",
 ]

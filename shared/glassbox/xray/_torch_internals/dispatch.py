@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .access import private
+from .access import missing, private
 
 
 def key_set(tensor: Any) -> int:
@@ -39,3 +39,19 @@ def computed_table(op: str) -> dict[str, str]:
     """
     lines = private("torch._C._dispatch_dump_table")(op).splitlines()
     return {key: row for key, _, row in (line.partition(": ") for line in lines)}
+
+
+def registrations(op: str) -> str:
+    """What is registered for an operator, kernel by kernel, alias keys included, as the dispatcher prints it.
+
+    op   as "aten::add.Tensor"
+    """
+    return str(private("torch._C._dispatch_dump")(op))
+
+
+def schema_arguments(op: Any) -> list[tuple[str, str]]:
+    """Name and type of each argument of a torch._ops.OpOverload: ("self", "Tensor"), ("index", "Optional[Tensor]")."""
+    try:
+        return [(each.name, str(each.type)) for each in op._schema.arguments]
+    except AttributeError:
+        raise missing("OpOverload._schema") from None

@@ -64,9 +64,7 @@ def test_values_errors_and_what_is_not_plain():
     assert "of type object" in _ask(_at(2, object))[0][1]["notplain"]
 
 
-@pytest.mark.parametrize(
-    "error", [SystemExit(0), KeyboardInterrupt(), NotImplementedError(), GeneratorExit()]
-)
+@pytest.mark.parametrize("error", [SystemExit(0), KeyboardInterrupt(), NotImplementedError(), GeneratorExit()])
 def test_every_exception_is_an_answer_and_the_next_call_is_tried(error):
     answers, _ = _ask(_at(2, lambda: _raise(error)))
     assert [next(iter(a)) for a in answers] == ["value", "raised", "value"]

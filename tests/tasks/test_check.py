@@ -240,9 +240,7 @@ def test_check_raises_the_same_words_under_validate(monkeypatch, solved):
 
 
 def test_mistakes_in_the_call_say_what_to_do(solved):
-    with pytest.raises(
-        KeyError, match="there is no task 'lab1.nothing'; this lab has lab1.contiguous_strides"
-    ):
+    with pytest.raises(KeyError, match="there is no task 'lab1.nothing'; this lab has lab1.contiguous_strides"):
         check("lab1.nothing", solved["address"])
     with pytest.raises(KeyError, match="there is no lab 'lab9'"):
         check("lab9.nothing", solved["address"])

@@ -71,9 +71,7 @@ def test_everything_is_back_afterwards():
     modules = dict(sys.modules)
     _tried(function, 1)
     assert all(function.__globals__[name] is value for name, value in names.items())
-    assert {name: id(module) for name, module in sys.modules.items()} == {
-        n: id(m) for n, m in modules.items()
-    }
+    assert {name: id(module) for name, module in sys.modules.items()} == {n: id(m) for n, m in modules.items()}
 
 
 def test_everything_is_back_after_an_exception_in_the_block():
@@ -85,14 +83,9 @@ def test_everything_is_back_after_an_exception_in_the_block():
     assert sys.modules["torch"] is torch
 
 
-@pytest.mark.parametrize(
-    "wrap", [lambda f: functools.partial(f), lambda f: functools.wraps(f)(lambda *a: f(*a))]
-)
+@pytest.mark.parametrize("wrap", [lambda f: functools.partial(f), lambda f: functools.wraps(f)(lambda *a: f(*a))])
 def test_wrapped_functions_are_seen_through(wrap):
-    assert (
-        _tried(wrap(_written("def f(n):\n    return torch.empty(n)", torch=torch)), 3)["raised"]
-        == "UnpluggedError"
-    )
+    assert _tried(wrap(_written("def f(n):\n    return torch.empty(n)", torch=torch)), 3)["raised"] == "UnpluggedError"
 
 
 def test_a_callable_object_is_seen_through():

@@ -6,6 +6,7 @@ holds the tensor that it was taken from, so looking at a tensor does not keep it
 """
 
 from .dispatch import Hop, Onion
+from .dispatch_table import DispatchRow, DispatchTable, Registration
 from .graph import Graph, GraphNode, SavedTensor, SavedValues
 from .key_set import KeyLayout, KeySet, KeySets, KeyStep
 from .ops import DTYPE_LETTERS, OpCall, OpLog, TensorMeta
@@ -16,6 +17,8 @@ from .timeline import Race, Timeline, TimelineEvent
 
 __all__ = [
     "DTYPE_LETTERS",
+    "DispatchRow",
+    "DispatchTable",
     "Graph",
     "GraphNode",
     "Hop",
@@ -28,6 +31,7 @@ __all__ = [
     "OpLog",
     "Race",
     "Recording",
+    "Registration",
     "Rows",
     "SavedTensor",
     "SavedValues",

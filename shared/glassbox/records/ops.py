@@ -20,8 +20,44 @@ DTYPE_LETTERS = {
     "int16": "i16",
     "int8": "i8",
     "uint8": "u8",
+    "uint16": "u16",
+    "uint32": "u32",
+    "uint64": "u64",
     "bool": "b8",
+    "complex32": "c32",
+    "float8_e4m3fn": "f8e4m3fn",
+    "float8_e4m3fnuz": "f8e4m3fnuz",
+    "float8_e5m2": "f8e5m2",
+    "float8_e5m2fnuz": "f8e5m2fnuz",
+    "float8_e8m0fnu": "f8e8m0fnu",
 }
+
+# Operators whose output is an input's elements again. Many of them give a view, or the input itself, where they can.
+COPYING = frozenset(
+    {
+        "aten._lazy_clone",
+        "aten._reshape_copy",
+        "aten._to_copy",
+        "aten.clone",
+        "aten.contiguous",
+        "aten.expand_copy",
+        "aten.flatten",
+        "aten.lift_fresh_copy",
+        "aten.permute_copy",
+        "aten.ravel",
+        "aten.reshape",
+        "aten.reshape_as",
+        "aten.resolve_conj",
+        "aten.resolve_neg",
+        "aten.t_copy",
+        "aten.to",
+        "aten.transpose_copy",
+        "aten.type_as",
+        "aten.unflatten",
+        "aten.view_as_complex_copy",
+        "aten.view_copy",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +66,26 @@ class TensorMeta:
 
     id         its number in the log, in the order of first appearance: written $id
     storage    equal for two tensors of a log exactly when they share memory
-    nbytes     numel * itemsize
+    nbytes     numel * itemsize; 0 where the shape does not tell
+    kind       what is special about it: "sparse_coo", "nested", "FakeTensor"; "" for a plain strided tensor
+
+    A size that is no number is text: "s0" where it is symbolic, "*" where the tensors of a nested one differ.
     """
 
     id: int
-    shape: tuple[int, ...]
+    shape: tuple[int | str, ...]
     dtype: str = "float32"
-    stride: tuple[int, ...] = ()
+    stride: tuple[int | str, ...] = ()
     offset: int = 0
     device: str = "cpu"
     storage: int = 0
     nbytes: int = 0
+    kind: str = ""
 
     def type(self) -> str:
-        """dtype and shape: "f32[4, 8]"."""
-        return f"{DTYPE_LETTERS.get(self.dtype, self.dtype)}{list(self.shape)}"
+        """dtype and shape, and the kind where there is one: "f32[4, 8]", "f32[4, 4] sparse_coo"."""
+        shape = ", ".join(map(str, self.shape))
+        return f"{DTYPE_LETTERS.get(self.dtype, self.dtype)}[{shape}]{' ' * bool(self.kind)}{self.kind}"
 
     def __str__(self) -> str:
         return f"${self.id}: {self.type()}"
@@ -63,6 +104,8 @@ class OpCall:
     depth            how many calls of the same kind this one was made by
     phase            "forward" or "backward"
     module, place    the module that called and the line of the program, where they were asked for
+    promised         the effect that the operator's schema promises, where it was asked; what really happened is
+                     `effect`: reshape promises a view and may copy
     """
 
     name: str
@@ -77,13 +120,18 @@ class OpCall:
     phase: str = "forward"
     module: str = ""
     place: str = ""
+    promised: str = ""
 
     @property
     def effect(self) -> str:
-        """ "write" where an input was written to, "view" where an output shares an input's memory, else "fresh"."""
+        """ "write" where an input was written to, "view" where an output shares an input's memory, "copy" where it has
+        an input's elements in memory of its own, else "fresh".
+        """
         if self.mutates:
             return "write"
-        return "view" if self.aliases else "fresh"
+        if self.aliases:
+            return "view"
+        return "copy" if self.name.rpartition(".")[0] in COPYING and self.outputs else "fresh"
 
     def call(self) -> str:
         """The call without its result: "aten.add.Tensor($0, $1, alpha=2)"."""
@@ -96,9 +144,13 @@ class OpCall:
 
 @dataclass(frozen=True, slots=True)
 class OpLog(Table):
-    """The operator calls of a program in their order. Iterating, len() and [] give OpCalls."""
+    """The operator calls of a program in their order. Iterating, len() and [] give OpCalls.
+
+    dropped counts the oldest calls that were forgotten to bound the memory.
+    """
 
     calls: tuple[OpCall, ...]
+    dropped: int = 0
 
     def __len__(self) -> int:
         return len(self.calls)
@@ -121,15 +173,24 @@ class OpLog(Table):
         return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
     def text(self) -> str:
-        """One line per call: "$3: f32[4, 8] = aten.add.Tensor($0, $1)"."""
-        return "\n".join(map(str, self.calls))
+        """One line per call: "$3: f32[4, 8] = aten.add.Tensor($0, $1)"; inner calls are indented, a place follows."""
+        lines = [f"... {self._lost()}"] if self.dropped else []
+        for call in self.calls:
+            lines.append(f"{'  ' * call.depth}{call}{f'  # {call.place}' if call.place else ''}")
+        return "\n".join(lines)
 
     def rows(self) -> Rows:
         rows = []
-        for nr, call in enumerate(self.calls):
+        devices = {each.device for call in self.calls for each in call.outputs} - {"cpu"}
+        promised = any(call.promised not in ("", call.effect) for call in self.calls)
+        for nr, call in enumerate(self.calls, start=self.dropped):
             row = {"#": nr, "op": call.name, "call": str(call), "effect": call.effect, "phase": call.phase}
             row["stride"] = ", ".join(str(list(each.stride)) for each in call.outputs)
             row["bytes"] = sum(each.nbytes for each in call.outputs)
+            if devices:
+                row["device"] = ", ".join(dict.fromkeys(each.device for each in call.outputs))
+            if promised:
+                row["schema"] = call.promised
             row |= {
                 name: getattr(call, name) for name in ("module", "place") if any(getattr(c, name) for c in self.calls)
             }
@@ -137,7 +198,11 @@ class OpLog(Table):
         return rows
 
     def caption(self) -> str:
-        return f"{len(self.calls)} operator call{'s' * (len(self.calls) != 1)}"
+        count = f"{len(self.calls)} operator call{'s' * (len(self.calls) != 1)}"
+        return f"{count}; {self._lost()}" if self.dropped else count
+
+    def _lost(self) -> str:
+        return f"the oldest {self.dropped:,} call{'s are' if self.dropped != 1 else ' is'} gone"
 
     def __str__(self) -> str:
         return self.text()

@@ -1,0 +1,155 @@
+"""Seeing tensors: a number for each, and their metadata, at the price of a few attribute reads (c10/core/TensorImpl.h).
+
+A tensor is told by its TensorImpl, as PyTorch tells it: Python's object for it may go and come back, and its id() may
+be given to another one. A weak reference of C++ keeps the address taken, and lets the memory go; one of Python would be
+seen by torch.utils.swap_tensors, which refuses tensors that have some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.nn import Parameter
+
+from .access import private
+
+# What one look at a tensor gives: its number, shape, stride, offset, dtype, device, the storage's number (0: none), and
+# what is special about it.
+Seen = tuple[int, Any, Any, int, Any, Any, int, str]
+
+_IMMUTABLE = frozenset(
+    {int, float, bool, type(None), str, complex, torch.dtype, torch.device, torch.layout, torch.memory_format}
+)
+_FIRST_SWEEP = 4096
+
+
+class Text(str):
+    """How a log writes what is neither tensor, number nor list."""
+
+    __slots__ = ()
+
+
+class Eyes:
+    """Looks at values: tensors become tuples (Seen), sequences lists, and nothing that is kept holds a tensor."""
+
+    def __init__(self) -> None:
+        self._tensors: dict[int, int] = {}
+        self._storages: dict[int, int] = {}
+        self._tensor_refs: dict[int, Any] = {}
+        self._storage_refs: dict[int, StorageWeakRef] = {}
+        self._next_tensor = 0
+        self._next_storage = 1
+        self._sweep_at = _FIRST_SWEEP
+        self._weak = private("torch._C._WeakTensorRef")
+        self._function_modes = private("torch._C._len_torch_function_stack")
+        self._unheard = private("torch._C.DisableTorchFunction")
+
+    def look(self, values: Sequence[Any]) -> list[Any]:
+        """The values of one call, in their order."""
+        if self._function_modes():
+            # A mode for torch functions would be told of each attribute that is read.
+            with self._unheard():
+                return [self._look_at(value) for value in values]
+        return [self._look_at(value) for value in values]
+
+    def _look_at(self, value: Any) -> Any:
+        kind = type(value)
+        if kind is torch.Tensor or kind is Parameter:
+            try:
+                key = value._cdata
+                storage = value.untyped_storage()._cdata
+                return (
+                    self._tensors[key] if key in self._tensors else self._new_tensor(value, key),
+                    value.shape,
+                    value.stride(),
+                    value.storage_offset(),
+                    value.dtype,
+                    value.device,
+                    self._storages[storage] if storage in self._storages else self._new_storage(value, storage),
+                    "",
+                )
+            except (RuntimeError, NotImplementedError):
+                return self._look_at_odd(value)
+        if kind in _IMMUTABLE:
+            return value
+        if isinstance(value, torch.Tensor):
+            with self._unheard():
+                return self._look_at_odd(value)
+        if isinstance(value, (list, tuple)):
+            return [self._look_at(each) for each in value]
+        return Text(_in_words(value))
+
+    def _look_at_odd(self, tensor: Any) -> Seen:
+        """A tensor that lacks something: nested, sparse, of a subclass."""
+        key = tensor._cdata
+        number = self._tensors[key] if key in self._tensors else self._new_tensor(tensor, key)
+        shape = _or(lambda: tuple(_plain(n) for n in tensor.shape), None)
+        if shape is None:
+            shape = tuple(_or(lambda k=k: _plain(tensor.size(k)), "*") for k in range(_or(tensor.dim, 0)))
+        strides = _or(lambda: tuple(_plain(n) for n in tensor.stride()), ())
+        offset = _or(lambda: _plain(tensor.storage_offset()), 0)
+        storage = _or(lambda: tensor.untyped_storage()._cdata, 0)
+        place = 0
+        if storage and not tensor.is_nested:
+            place = self._storages[storage] if storage in self._storages else self._new_storage(tensor, storage)
+        layout = str(tensor.layout).removeprefix("torch.").lstrip("_")
+        what = "nested" if tensor.is_nested else "" if layout == "strided" else layout
+        if type(tensor) not in (torch.Tensor, Parameter):
+            what = type(tensor).__name__
+        return number, shape, strides, offset, tensor.dtype, tensor.device, place, what
+
+    def storage_of(self, tensor: Any) -> int:
+        """The number of a tensor's storage; 0 for one without."""
+        storage = _or(lambda: tensor.untyped_storage()._cdata, 0)
+        if not storage:
+            return 0
+        return self._storages[storage] if storage in self._storages else self._new_storage(tensor, storage)
+
+    def _new_tensor(self, tensor: Any, key: int) -> int:
+        number = self._tensors[key] = self._next_tensor
+        self._next_tensor += 1
+        self._tensor_refs[key] = self._weak(tensor)
+        if len(self._tensors) > self._sweep_at:
+            self.sweep()
+            self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._tensors))
+        return number
+
+    def _new_storage(self, tensor: Any, key: int) -> int:
+        number = self._storages[key] = self._next_storage
+        self._next_storage += 1
+        self._storage_refs[key] = StorageWeakRef(tensor.untyped_storage())
+        return number
+
+    def sweep(self) -> None:
+        """Forget tensors and storages that are gone, whose addresses may be used again."""
+        for key in [key for key, ref in self._tensor_refs.items() if ref.expired()]:
+            del self._tensor_refs[key], self._tensors[key]
+        for key in [key for key, ref in self._storage_refs.items() if ref.expired()]:
+            del self._storage_refs[key], self._storages[key]
+
+
+def _or(read: Any, otherwise: Any) -> Any:
+    try:
+        return read()
+    except Exception:
+        return otherwise
+
+
+def _plain(size: Any) -> Any:
+    """A size as a number, or as text where it is symbolic."""
+    return size if type(size) is int else str(size)
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, torch.Generator):
+        return f"Generator({value.device})"
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return str(value)
+    if isinstance(value, dict):
+        return f"{{{', '.join(map(str, value))}}}"
+    if callable(value):
+        return str(getattr(value, "__name__", type(value).__name__))
+    return type(value).__name__

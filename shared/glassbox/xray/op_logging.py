@@ -1,0 +1,287 @@
+"""Op log: every operator call of a block as a dispatch mode sees it (torch/utils/_debug_mode).
+
+While the block runs each call is only looked at; the records are made when the log is read.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from .. import records
+from ._modules import NO_NODE, ModuleTracker
+from ._python_lines import caller, place_of
+from ._torch_internals import private, sequence_nr
+from ._torch_internals.modes import Looker, LookerPastCompilers
+from ._torch_internals.schemas import promise_of
+from ._torch_internals.seeing import Eyes, Text
+
+_RAISED = Text("raised")
+_RUNNING = Text("running")
+
+
+class _Call:
+    """One call as it was looked at. number: of the backward node that made it, -1 for a forward call."""
+
+    __slots__ = ("func", "args", "kwargs", "result", "path", "number", "backward", "level", "place")
+
+    def __init__(
+        self, func: Any, args: list[Any], kwargs: dict[str, Any], path: str, number: int, backward: bool, level: int
+    ) -> None:
+        self.func = func
+        self.args = args
+        self.kwargs = kwargs
+        self.result: Any = _RUNNING
+        self.path = path
+        self.number = number
+        self.backward = backward
+        self.level = level
+        self.place: tuple[str, int] | None = None
+
+
+class OpLogger(Looker):
+    """What `with op_log() as log:` gives. Iterating, len() and [] go over log.ops; print(log) prints all calls."""
+
+    def __init__(self, root: Any, places: bool, modules: bool, keep: int | None) -> None:
+        super().__init__("op_log")
+        self._places = places
+        self._keep = keep
+        self._tracker = ModuleTracker(root) if modules else None
+        self._eyes = Eyes()
+        self._calls: deque[_Call] = deque(maxlen=keep)
+        self._count = 0
+        self._made_at: list[int] = []
+        self._made_by: list[tuple[str, int] | None] = []
+        self._stack: list[tuple[Any, str, bool]] = []
+        self._current_node = private("torch._C._current_autograd_node")
+        self._next_nr = private("torch._C._autograd._get_sequence_nr")
+        self._ready: tuple[int, records.OpLog] | None = None
+
+    def begins(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> _Call:
+        look = self._eyes.look
+        named = dict(zip(kwargs, look(tuple(kwargs.values())), strict=True)) if kwargs else kwargs
+        node = self._current_node()
+        # A backward pass may run in a thread of its device.
+        stack = self._stack if node is None or self._tracker is None else self._tracker.running()
+        if node is None:
+            call = _Call(func, look(args), named, stack[-1][1] if stack else "", -1, False, self.level)
+        elif stack and stack[-1][2]:
+            call = _Call(func, look(args), named, stack[-1][1], -1, True, self.level)
+        else:
+            number = sequence_nr(node)
+            path = self._tracker.path_of_node(node) if self._tracker and number >= NO_NODE else ""
+            call = _Call(func, look(args), named, path, number, True, self.level)
+        if self._places and call.number < 0:
+            call.place = caller()
+            number = self._next_nr() - 1
+            if self._made_at[-1] < number:
+                self._made_at.append(number)
+                self._made_by.append(call.place)
+        self._calls.append(call)
+        self._count += 1
+        return call
+
+    def ends(self, begun: _Call, result: Any) -> None:
+        begun.result = self._eyes.look((result,))[0]
+
+    def fails(self, begun: _Call) -> None:
+        begun.result = _RAISED
+
+    def __enter__(self) -> OpLogger:
+        first = not self._entered
+        super().__enter__()
+        if first:
+            self._made_at.append(self._next_nr() - 1)
+            self._made_by.append(None)
+        if first and self._tracker is not None:
+            self._tracker.__enter__()
+            self._stack = self._tracker.running()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            super().__exit__(kind, error, trace)
+        finally:
+            if not self._entered and self._tracker is not None:
+                self._tracker.__exit__(kind, error, trace)
+        if not self._entered:
+            self._eyes.sweep()
+
+    @property
+    def ops(self) -> records.OpLog:
+        """The calls of the program, frozen as they are now."""
+        return records.OpLog(tuple(call for call in self.all_ops if call.depth == 0), self.all_ops.dropped)
+
+    @property
+    def all_ops(self) -> records.OpLog:
+        """Those, and the calls that tensor subclasses and branches of torch.cond made in turn, with their depth."""
+        if self._ready is None or self._ready[0] != self._count or any(call.result is _RUNNING for call in self._calls):
+            calls = tuple(self._record(call) for call in list(self._calls))
+            self._ready = self._count, records.OpLog(calls, self._count - len(calls))
+        return self._ready[1]
+
+    def __len__(self) -> int:
+        return len(self.ops)
+
+    def __iter__(self) -> Iterator[records.OpCall]:
+        return iter(self.ops)
+
+    def __getitem__(self, nr: int) -> records.OpCall:
+        return self.ops[nr]
+
+    def names(self) -> list[str]:
+        return self.ops.names()
+
+    def counts(self) -> dict[str, int]:
+        return self.ops.counts()
+
+    def rows(self) -> records.Rows:
+        return self.all_ops.rows()
+
+    def to_markdown(self) -> str:
+        return self.all_ops.to_markdown()
+
+    def __str__(self) -> str:
+        return self.all_ops.text()
+
+    def _repr_html_(self) -> str:
+        return self.all_ops._repr_html_()
+
+    def _record(self, call: _Call) -> records.OpCall:
+        promise = promise_of(call.func)
+        inputs = _tensors([*call.args, *call.kwargs.values()])
+        outputs = _tensors([call.result])
+        named = [*zip(promise.names, call.args, strict=False), *call.kwargs.items()]
+        written = {each.id for each in _tensors([value for name, value in named if name in promise.writes])}
+        shared = {each.storage for each in outputs if each.storage and each.id not in written}
+        path, place = call.path, call.place
+        if 0 <= call.number < NO_NODE:
+            path = self._tracker.path_of(call.number) if self._tracker else ""
+            place = self._line_of_node(call.number)
+        return records.OpCall(
+            _name(call.func),
+            tuple(_written(value) for value in call.args),
+            tuple((name, _written(value)) for name, value in call.kwargs.items()),
+            "" if call.result is None else _written(call.result, types=True),
+            tuple(inputs),
+            tuple(outputs),
+            tuple(each.id for each in inputs if each.id in written),
+            tuple(dict.fromkeys(each.id for each in inputs if each.storage in shared)),
+            call.level,
+            "backward" if call.backward else "forward",
+            path,
+            place_of(*place) if place else "",
+            "write" if promise.writes else "view" if promise.views else "fresh",
+        )
+
+    def _line_of_node(self, number: int) -> tuple[str, int] | None:
+        """A node is made before the kernel of its call runs: by the first call from then on."""
+        at = bisect_left(self._made_at, number)
+        return self._made_by[at] if at < len(self._made_by) else None
+
+
+def op_log(
+    root: Any = None,
+    *,
+    places: bool = False,
+    modules: bool = True,
+    keep: int | None = 100_000,
+    compiled: bool = False,
+) -> OpLogger:
+    """`with op_log() as log:` writes down every operator call that this thread makes in the block, backward too.
+
+    root       a module from which paths are named ("layer1.0.conv1"); without one they begin with the class of the
+               outermost module ("ResNet.layer1.0.conv1")
+    places     also note the line of the program behind each call; in backward, of the forward call that made the node
+    modules    note the module behind each call
+    keep       how many calls at most; the oldest are forgotten, and the log says how many. None: all
+    compiled   False: PyTorch runs a function of torch.compile uncompiled while a dispatch mode looks on, so the log has
+               its operators as they are written. True: it runs compiled, and the log has only what the compiled code
+               still calls of the dispatcher; its own fused kernels go past every mode
+
+    print(log) writes lines such as "$3: f32[4, 8] = aten.add.Tensor($0, $1, alpha=2)": tensors by number, in the order
+    of their first appearance, arguments that have their defaults left out. log.ops is the frozen records.OpLog: for
+    each call the tensors' shapes, strides, dtypes, devices and storages, what it wrote to, and whose memory its outputs
+    share. No tensor is kept alive. A call that raised has the result "raised".
+
+    What a mode sees lies below autograd, autocast and vmap: mm where you wrote linear, casts where autocast made them.
+    Under inference_mode there is no autograd key to take composite operators apart, and they appear whole. What a
+    kernel calls in turn is not seen, but for the calls that a tensor subclass's __torch_dispatch__ makes, and the
+    branches of torch.cond, which appear indented, with their depth.
+
+    A mode belongs to one thread: other threads go on unseen, and make a log of their own. A generator that is suspended
+    inside of the block leaves the mode on until it is resumed or closed. The block may be entered again, also inside of
+    itself, and goes on with the same log.
+
+    RuntimeError where one log is entered in two threads at once, TypeError or ValueError for a `keep` that is no number
+    above 0.
+    """
+    if keep is not None and (not isinstance(keep, int) or isinstance(keep, bool)):
+        raise TypeError(f"op_log: keep is a {type(keep).__name__}; give a number of calls, or None to keep all.")
+    if keep is not None and keep < 1:
+        raise ValueError(f"op_log: keep is {keep}; give a number of calls above 0, or None to keep all.")
+    if root is not None and not isinstance(root, torch.nn.Module):
+        raise TypeError(
+            f"op_log: root is a {type(root).__name__}; give the torch.nn.Module from which modules are named."
+        )
+    kind = OpLoggerPastCompilers if compiled else OpLogger
+    return kind(root, places, modules, keep)
+
+
+class OpLoggerPastCompilers(OpLogger, LookerPastCompilers):
+    """An OpLogger under which compiled functions run compiled."""
+
+
+def _name(func: Any) -> str:
+    """ "aten.add.Tensor"; "higher_order.cond" for what has no schema."""
+    text = str(func)
+    return text if "." in text else f"higher_order.{text}"
+
+
+def _tensors(seen: list[Any]) -> list[records.TensorMeta]:
+    found: list[records.TensorMeta] = []
+    for value in seen:
+        if type(value) is tuple:
+            found.append(_meta(value))
+        elif type(value) is list:
+            found += _tensors(value)
+    return found
+
+
+def _meta(seen: tuple[Any, ...]) -> records.TensorMeta:
+    number, shape, stride, offset, dtype, device, storage, kind = seen
+    count = dtype.itemsize
+    for n in shape:
+        # The bytes of a tensor without strides, or of symbolic sizes, are not to be had from its shape.
+        count = count * n if isinstance(n, int) else 0
+    whole = not kind or stride != ()
+    return records.TensorMeta(
+        number,
+        tuple(shape),
+        str(dtype).removeprefix("torch."),
+        tuple(stride),
+        offset,
+        str(device),
+        storage,
+        count if whole else 0,
+        kind,
+    )
+
+
+def _written(value: Any, types: bool = False) -> str:
+    kind = type(value)
+    if kind is tuple:
+        return str(_meta(value)) if types else f"${value[0]}"
+    if kind is list:
+        inner = ", ".join(_written(each, types) for each in value)
+        return f"({inner})" if types else f"[{inner}]"
+    if kind is str:
+        return repr(value)
+    return str(value).removeprefix("torch.")

@@ -1,0 +1,98 @@
+"""What counting and timing operators needs: dispatch modes, what an operator writes to, what torch.compile wraps
+(torch/utils/_python_dispatch.py, torch/_ops.py, torch/_dynamo/eval_frame.py).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .access import missing, private
+
+# What tensor subclasses with metadata of their own are asked; to answer is no work, and taking it apart never ends.
+_QUERIES = (
+    "aten.sym_is_contiguous.default",
+    "aten.is_contiguous.default",
+    "aten.is_contiguous.memory_format",
+    "aten.is_strides_like_format.default",
+    "aten.is_non_overlapping_and_dense.default",
+    "aten.size.default",
+    "aten.sym_size.default",
+    "aten.stride.default",
+    "aten.sym_stride.default",
+    "aten.storage_offset.default",
+    "aten.sym_storage_offset.default",
+    "aten.numel.default",
+    "aten.sym_numel.default",
+    "aten.dim.default",
+    "prim.layout.default",
+    "prim.device.default",
+)
+
+
+def dispatch_mode() -> type:
+    """The class TorchDispatchMode."""
+    kind: type = private("torch.utils._python_dispatch.TorchDispatchMode")
+    return kind
+
+
+def metadata_queries() -> frozenset[str]:
+    """Names of the operators that only ask a tensor for its metadata; a mode that counts passes over them."""
+    return frozenset(_QUERIES)
+
+
+@functools.cache
+def written_arguments(op: Any) -> tuple[tuple[int, str, bool], ...]:
+    """(position, name, is an out= argument) of each argument that an operator's schema says it writes to.
+
+    op   an OpOverload; () for what has no schema, such as a higher order operator
+    """
+    schema = getattr(op, "_schema", None)
+    if schema is None:
+        return ()
+    try:
+        return tuple(
+            (nr, each.name, bool(each.is_out))
+            for nr, each in enumerate(schema.arguments)
+            if each.alias_info is not None and each.alias_info.is_write
+        )
+    except AttributeError:
+        raise missing("FunctionSchema.arguments[].alias_info") from None
+
+
+def plain_int(n: Any) -> int | None:
+    """A size as an int: of a symbolic one its hint, which installs no guard; None where it has none."""
+    if isinstance(n, int):
+        return n
+    hint = getattr(getattr(n, "node", None), "hint", None)
+    return int(hint) if isinstance(hint, int) else None
+
+
+def uncompiled(function: Any) -> Any:
+    """What torch.compile was given to make `function`; `function` itself where it was not compiled."""
+    for attribute in ("_orig_mod", "_torchdynamo_orig_callable"):
+        original = getattr(function, "__dict__", {}).get(attribute)
+        if original is None and attribute == "_orig_mod":
+            original = getattr(function, "__dict__", {}).get("_modules", {}).get(attribute)
+        if original is not None:
+            return uncompiled(original)
+    return function
+
+
+def is_compiled(module: Any) -> bool:
+    """Whether a module, or one inside of it, was compiled, by torch.compile(module) or module.compile()."""
+    return any(
+        uncompiled(each) is not each or getattr(each, "_compiled_call_impl", None) is not None
+        for each in module.modules()
+    )
+
+
+def steps_in_backward(leaf: Any) -> bool:
+    """Whether a leaf carries a hook that runs once its gradient is there, as optimizers in backward do."""
+    return bool(getattr(leaf, "_post_accumulate_grad_hooks", None))
+
+
+def composite(op: Any) -> Callable[..., Any] | None:
+    """The operator's decomposition into others, which gives NotImplemented where it has none."""
+    return getattr(op, "decompose", None)

@@ -10,6 +10,7 @@ from .dispatch_table import DispatchRow, DispatchTable, Registration
 from .graph import Graph, GraphNode, SavedTensor, SavedValues
 from .key_set import KeyLayout, KeySet, KeySets, KeyStep
 from .ops import DTYPE_LETTERS, OpCall, OpLog, TensorMeta
+from .portrait import Portrait, PortraitByModule, PortraitPart, RunTime, human_flops, human_us
 from .recording import Recording
 from .storage import StorageView
 from .table import Rows, Table, html_table, human_bytes, markdown_table, text_table
@@ -29,10 +30,14 @@ __all__ = [
     "Onion",
     "OpCall",
     "OpLog",
+    "Portrait",
+    "PortraitByModule",
+    "PortraitPart",
     "Race",
     "Recording",
     "Registration",
     "Rows",
+    "RunTime",
     "SavedTensor",
     "SavedValues",
     "StorageView",
@@ -42,6 +47,8 @@ __all__ = [
     "TimelineEvent",
     "html_table",
     "human_bytes",
+    "human_flops",
+    "human_us",
     "markdown_table",
     "text_table",
 ]

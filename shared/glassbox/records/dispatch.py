@@ -18,6 +18,8 @@ class Hop:
     kind      why the row holds this kernel: "kernel", "autograd kernel", "math kernel", "backend fallback", ...
     place     where the kernel was registered
     depth     how many hops this one was reached through
+    node      in a backward pass, the node of the graph that was being evaluated: "MulBackward0"; else ""
+    inferred  True where the kernel could not be watched and is known from the key set that was handed on
     """
 
     op: str
@@ -27,16 +29,27 @@ class Hop:
     kind: str
     place: str = ""
     depth: int = 0
+    node: str = ""
+    inferred: bool = False
+
+    @property
+    def phase(self) -> str:
+        return "backward" if self.node else "forward"
 
     def __str__(self) -> str:
-        return f"{'  ' * self.depth}{self.op} @ {self.key} [{self.kind}]"
+        sure = " (not watched: inferred)" if self.inferred else ""
+        return f"{'  ' * self.depth}{self.op} @ {self.key} [{self.kind}]{sure}"
 
 
 @dataclass(frozen=True, slots=True)
 class Onion(Table):
-    """The hops of a program, each before those that it led to. Iterating, len() and [] give Hops."""
+    """The hops of a program, each before those that it led to. Iterating, len() and [] give Hops.
+
+    note   what the reader should know of how they were seen
+    """
 
     hops: tuple[Hop, ...]
+    note: str = ""
 
     def __len__(self) -> int:
         return len(self.hops)
@@ -47,20 +60,48 @@ class Onion(Table):
     def __getitem__(self, nr: int) -> Hop:
         return self.hops[nr]
 
+    def calls(self) -> list[Onion]:
+        """One Onion for each call that no kernel made: the program's own, and those of the backward engine."""
+        starts = [nr for nr, hop in enumerate(self.hops) if hop.depth == 0 or nr == 0]
+        return [
+            Onion(self.hops[start:end], self.note)
+            for start, end in zip(starts, [*starts[1:], len(self.hops)], strict=True)
+        ]
+
+    def counts(self) -> dict[str, int]:
+        """How many hops each key had, the most frequent first."""
+        found: dict[str, int] = {}
+        for hop in self.hops:
+            found[hop.key] = found.get(hop.key, 0) + 1
+        return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
     def rows(self) -> Rows:
+        backward = any(hop.node for hop in self.hops)
         return [
             {
                 "hop": f"{'. ' * hop.depth}{hop.op}",
                 "key": hop.key,
-                "kernel": hop.kind,
+                "kernel": hop.kind + (" (inferred)" if hop.inferred else ""),
                 "keys": ", ".join(hop.keys),
                 "place": hop.place,
             }
+            | ({"backward of": hop.node} if backward else {})
             for hop in self.hops
         ]
 
     def caption(self) -> str:
         return f"{len(self.hops)} hop{'s' * (len(self.hops) != 1)}"
 
+    def text(self) -> str:
+        """One line per hop, indented under the one that led to it; those of a backward pass under their node."""
+        lines = []
+        node = ""
+        for hop in self.hops:
+            if hop.node != node and hop.node and hop.depth == 0:
+                lines.append(f"{hop.node}, in backward:")
+            node = hop.node if hop.depth == 0 else node
+            lines.append(f"  {hop}" if hop.node else str(hop))
+        return "\n".join(lines)
+
     def __str__(self) -> str:
-        return "\n".join(map(str, self.hops))
+        return "\n".join(part for part in (self.text(), self.note) if part)

@@ -1,0 +1,123 @@
+"""Kernel rows: the rows of dispatch tables that hold a kernel that can run here (aten/src/ATen/core/dispatch)."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from . import _torch_internals as internals
+from ._torch_internals import kernels
+
+# What a key says of a tensor before it names the backend.
+_BEFORE_BACKEND = ("", "Quantized", "Sparse", "SparseCsr", "NestedTensor", "Autograd", "Autocast")
+# No tensor of these can be made with the stock wheel, and an Undefined row takes no kernel.
+_UNREACHABLE = {"Undefined", "FPGA", "Vulkan", "Metal", "CustomRNGKeyId"}
+_ROW = re.compile(r"(?P<through>fallthrough )?registered at (?P<place>.*) \[(?P<kind>[^\]]*)\]$", re.DOTALL)
+_TREE = re.compile(r"^.*?/(?=(?:build/)?aten/src/|torch/csrc/|torch/aten/|c10/)")
+
+
+@dataclass(slots=True)
+class Row:
+    """A row of an operator's dispatch table that holds a kernel.
+
+    op         "aten::add.Tensor"; name as records write it: "aten.add.Tensor"
+    unwatched  the operator's rows that were filled from Python for one key and are not hooked, by key, and
+               falls_through the keys without a kernel: from these one can tell what a kernel hands on to
+    """
+
+    op: str
+    key: str
+    kind: str
+    place: str
+    unwatched: dict[str, Row] = field(default_factory=dict)
+    falls_through: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        return dotted(self.op)
+
+    def next_unwatched(self, bits: int) -> tuple[Row, int] | None:
+        """The unwatched row that this kernel hands a call with these keys on to, and the keys that are left then.
+
+        None where it hands on to another, or where it is not of a kind that always hands on.
+        """
+        if not self.key.startswith("Autograd") and self.key != "ADInplaceOrView":
+            return None
+        names = internals.key_names(bits)
+        if self.key not in names:
+            return None
+        for key in reversed(names[: names.index(self.key)]):
+            if key in self.falls_through:
+                continue
+            found = self.unwatched.get(key)
+            return None if found is None else (found, _up_to(bits, names, key))
+        return None
+
+
+def _up_to(bits: int, names: tuple[str, ...], key: str) -> int:
+    """The set less the keys above one of them."""
+    for name in names[names.index(key) + 1 :]:
+        own = kernels.key_bits(name)
+        shared = 0
+        for kept in names[: names.index(key) + 1]:
+            shared |= kernels.key_bits(kept)
+        bits &= ~(own & ~shared)
+    return bits
+
+
+def read_rows() -> Iterator[Row]:
+    """Every row with a kernel whose key a tensor or a context of this process can have, but no unwatched one."""
+    backends = kernels.backend_names()
+    here = _backends_here()
+    skipped = {before + each for before in _BEFORE_BACKEND for each in backends if each not in here} | _UNREACHABLE
+    for op in kernels.operator_names():
+        rows: list[Row] = []
+        through: list[str] = []
+        unwatched: dict[str, Row] = {}
+        for key, text in internals.computed_table(op).items():
+            if key in skipped:
+                continue
+            found = _ROW.match(text)
+            if found is None or found["through"]:
+                through.append(key)
+                continue
+            row = Row(op, key, found["kind"], short_place(found["place"]))
+            if row.kind == "kernel" and ".py:" in row.place:
+                unwatched[key] = row
+            else:
+                rows.append(row)
+        if unwatched:
+            falls_through = frozenset(through)
+            for row in rows:
+                row.unwatched, row.falls_through = unwatched, falls_through
+        yield from rows
+
+
+def _backends_here() -> set[str]:
+    found = {"CPU", "Meta"}
+    if torch.accelerator.is_available():
+        device = torch.accelerator.current_accelerator()
+        if device is not None:
+            found.add(kernels.backend_key(device.type))
+    if "torch_xla" in sys.modules:
+        found.add("XLA")
+    return found
+
+
+def dotted(op: str) -> str:
+    """ "aten::add.Tensor" as "aten.add.Tensor", "aten::sin" as "aten.sin.default"."""
+    namespace, _, name = op.partition("::")
+    return f"{namespace}.{name if '.' in name else name + '.default'}"
+
+
+def short_place(place: str) -> str:
+    """Where a kernel was registered: PyTorch's own files from the root of its repository, installed ones from the
+    packages' folder.
+    """
+    if "/site-packages/" in place:
+        return place.rpartition("/site-packages/")[2]
+    return _TREE.sub("", place)

@@ -1,0 +1,74 @@
+"""Wrapped numbers: the 0-d tensors that stand for Python numbers (c10/core/TensorImpl.h, is_wrapped_number).
+
+Where C++ hands such a tensor to a kernel written in Python, the kernel gets the number; a tensor that it then makes of
+the number promotes like any other, so `x * 2.5` would change its dtype. What is made here is the real thing. It has to
+be made before kernels are hooked, since making it takes operators; its value is written into its memory later.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+from typing import Any
+
+from ._torch_internals import kernels
+
+# How each kind of number lies in memory, and one of its kind.
+_KINDS: dict[type, tuple[str, complex]] = {bool: "?", int: "q", float: "d", complex: "dd"}  # type: ignore[dict-item]
+_AT_ONCE = 128
+
+
+class WrappedNumbers:
+    """`numbers(2.5)` is the wrapped tensor of a number, of the dtype that PyTorch gives it.
+
+    The same number again is a new tensor over the same memory. `refill` is called when more are needed than were made
+    in advance: it gets a function that makes them and has to run it where kernels are not hooked.
+    """
+
+    def __init__(self, refill: Any) -> None:
+        self._refill = refill
+        self._made: dict[tuple[type, str], Any] = {}
+        self._spare: dict[type, list[Any]] = {kind: [] for kind in _KINDS}
+        _in_clean_thread(self._make_all)
+
+    def __call__(self, number: complex) -> Any:
+        kind = type(number)
+        key = kind, repr(number)
+        if key not in self._made:
+            self._made[key] = self._new(kind, number)
+        # A tensor of its own, with a version counter of its own; no operator makes it.
+        return self._made[key].data
+
+    def _new(self, kind: type, number: complex) -> Any:
+        if not self._spare[kind]:
+            self._refill(lambda: _in_clean_thread(lambda: self._make(kind, _AT_ONCE)))
+        tensor = self._spare[kind].pop()
+        parts = (number.real, number.imag) if isinstance(number, complex) else (number,)
+        content = struct.pack(_KINDS[kind], *parts)  # type: ignore[arg-type]
+        ctypes.memmove(tensor.data_ptr(), content, len(content))
+        return tensor
+
+    def _make_all(self) -> None:
+        for kind in _KINDS:
+            self._make(kind, _AT_ONCE if kind in (int, float) else 8)
+
+    def _make(self, kind: type, count: int) -> None:
+        self._spare[kind] += [kernels.number_as_tensor(kind(1)) for _ in range(count)]
+
+
+def _in_clean_thread(make: Any) -> None:
+    """Run it where no mode, transform, autocast or inference mode of the caller is on: those belong to its thread."""
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            make()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]

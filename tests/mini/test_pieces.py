@@ -72,6 +72,7 @@ def test_the_list_of_pieces_that_are_tried_is_whole() -> None:
         ("reshape", lambda: mini.zeros(2, 3).reshape(6)),
         ("address", lambda: mini.zeros(2, 3)[1]),
         ("compute_key_set", lambda: mini.zeros(2)),
+        ("effective_key_set", lambda: mini.zeros(2)),
         ("highest_functionality", lambda: mini.zeros(2)),
         ("highest_backend", lambda: mini.zeros(2)),
         ("remove_key", lambda: mini.zeros(2)[:1]),

@@ -29,6 +29,20 @@ def compute_key_set(tensors: list[int], included: int, excluded: int) -> int:
     return dispatch_key_set.remove_key(dispatch_key_set.union(tensors) | included, excluded)
 
 
+@piece(returns=lambda out, args: an_int(out))
+def effective_key_set(key_set: int, fallthrough: tuple[tuple[int, int], ...]) -> int:
+    """`key_set` without the functionalities that an operator has fallthroughs for, judged by the highest backend.
+
+    fallthrough: (functionality, backend) of each key whose row holds a fallthrough, places counted from 1; backend
+    0 for a functionality without backends. Backend bits stay.
+    """
+    backend = dispatch_key_set.highest_backend(key_set)
+    for functionality, its in fallthrough:
+        if its in (0, backend):
+            key_set &= ~(1 << (NUM_BACKENDS + functionality - 1))
+    return key_set
+
+
 class KernelTable(dict[int, Callable[..., Any]]):
     """Key set -> the function that runs for it; a set that is met for the first time is looked up in the rows."""
 
@@ -121,20 +135,13 @@ class OperatorHandle:
         return Row(key, self.own_kernel(parse(name)), reason)
 
     def effective(self, key_set: int) -> int:
-        """The key set without the keys that this operator has fallthroughs for.
-
-        Of a functionality with one key per backend the highest backend's key decides.
-        """
-        left = key_set
-        backend = dispatch_key_set.highest_backend(key_set)
-        rest = key_set >> NUM_BACKENDS
-        while rest:
-            place = rest.bit_length()
-            rest &= ~(1 << (place - 1))
-            row = self.row(dispatch_key_set.runtime_key(place, backend))
-            if row.kernel is not None and row.kernel.is_fallthrough:
-                left &= ~(1 << (NUM_BACKENDS + place - 1))
-        return left
+        """The key set without the keys that this operator has fallthroughs for."""
+        found = []
+        for key in DispatchKeySet(key_set):
+            kernel = self.row(key).kernel
+            if kernel is not None and kernel.is_fallthrough:
+                found.append((key.functionality, key.backend))
+        return effective_key_set(key_set, tuple(found))
 
     def winner(self, key_set: int) -> tuple[Row, int]:
         """The row that a call with `key_set` goes to, and the effective key set, which its kernel is told.
@@ -340,6 +347,7 @@ def _pieces_changed() -> None:
     global _last_steps
     steps = (
         compute_key_set,
+        effective_key_set,
         dispatch_table.resolve_kernel,
         dispatch_key_set.remove_key,
         dispatch_key_set.highest_functionality,

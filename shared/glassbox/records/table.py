@@ -39,6 +39,12 @@ def html_table(rows: Sequence[Mapping[str, Any]], caption: str = "") -> str:
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def folded_table(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
+    """`rows` as an HTML table that is shut under its caption, to stand below a figure."""
+    summary = html.escape(caption or "the table")
+    return f'<details style="margin:6px 0"><summary>{summary}</summary>{html_table(rows)}</details>'
+
+
 def text_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """`rows` in aligned columns, for a terminal; "" without rows."""
     if not rows:

@@ -103,7 +103,7 @@ def ops(options: argparse.Namespace) -> Table:
     def run() -> Table:
         with _mode(options.mode), xray.op_log() as log:
             model(*inputs)
-        return log.log
+        return log.ops
 
     return _tried(run)
 

@@ -90,6 +90,8 @@ class Svg:
     title, desc     the text alternative: what it is, and what it says
     body            SVG elements; rules: CSS of this figure alone, in which @FIG@ stands for the figure
     theme           "auto" follows the page or the system; "light" and "dark" are fixed
+    scrolls         True for one too large for a page: a notebook shows it at its size in a part of its own that scrolls,
+                    with a choice of scales, instead of shrunk to the page's width
     """
 
     width: float
@@ -99,6 +101,7 @@ class Svg:
     body: str
     rules: str = ""
     theme: str = "auto"
+    scrolls: bool = False
 
     def __post_init__(self) -> None:
         if self.theme not in ("auto", "light", "dark"):
@@ -116,7 +119,7 @@ class Svg:
             f'<svg xmlns="http://www.w3.org/2000/svg" id="{_UID}" class="glassbox-figure" role="img" '
             f'aria-labelledby="{_UID}-t {_UID}-d" viewBox="0 0 {num(self.width)} {num(self.height)}" '
             f'width="{num(self.width)}" height="{num(self.height)}" '
-            f'style="max-width:100%;height:auto;display:block">'
+            f'style="{"" if self.scrolls else "max-width:100%;height:auto;"}display:block">'
             f'<title id="{_UID}-t">{esc(self.title)}</title><desc id="{_UID}-d">{esc(self.desc)}</desc>'
             f"{style}{self.body}</svg>"
         )
@@ -126,18 +129,43 @@ class Svg:
         return self.text
 
     def _repr_html_(self) -> str:
-        return self.text
+        return _scrolling(self) if self.scrolls else self.text
 
     def save(self, path: str | Path, theme: str | None = None) -> Path:
-        """Writes a standalone .svg file (UTF-8), in a fixed theme if one is given; returns its path.
+        """Writes a standalone .svg file (UTF-8), in a fixed theme if one is given; returns its path."""
+        path = Path(path)
+        path.write_text(self.file_text(theme), encoding="utf-8")
+        return path
+
+    def file_text(self, theme: str | None = None) -> str:
+        """What a standalone .svg file holds.
 
         Such a file is mostly shown as a picture, so hints that ask the reader to point at something are
         hidden.
         """
-        path = Path(path)
         figure = replace(self, theme=theme or self.theme, rules=self.rules + "@FIG@ .hint{display:none}")
-        path.write_text('<?xml version="1.0" encoding="UTF-8"?>\n' + figure.text + "\n", encoding="utf-8")
-        return path
+        return '<?xml version="1.0" encoding="UTF-8"?>\n' + figure.text + "\n"
+
+
+def _scrolling(figure: Svg) -> str:
+    """A figure in a part of the page that scrolls, and a choice of scales that needs no script."""
+    uid = "gb-" + secrets.token_hex(5)
+    scales = {"whole": "", "half": num(figure.width / 2), "full size": num(figure.width)}
+    choice, css = [], []
+    for nr, (label, width) in enumerate(scales.items()):
+        checked = " checked" if label == "full size" else ""
+        choice.append(f'<label><input type="radio" name="{uid}" class="z{nr}"{checked}> {label}</label>')
+        size = f"width:{width}px" if width else "width:auto;max-width:100%;max-height:74vh"
+        css.append(f"#{uid}:has(.z{nr}:checked) .view>svg{{{size};height:auto}}")
+    style = (
+        f"#{uid} .view{{overflow:auto;max-height:76vh;border:1px solid rgba(128,128,128,.35);border-radius:8px}}"
+        f"#{uid} .scale{{font:12px {SANS};margin:0 0 6px;display:flex;gap:14px}}"
+        + "".join(css)
+    )
+    return (
+        f'<div id="{uid}"><style>{style}</style><div class="scale">{"".join(choice)}</div>'
+        f'<div class="view" tabindex="0" role="region" aria-label="{esc(figure.title)}">{figure.text}</div></div>'
+    )
 
 
 def esc(text: object) -> str:

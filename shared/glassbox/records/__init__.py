@@ -5,31 +5,51 @@ version counter) and c10/core/StorageImpl.h (bytes, data pointer, use count). A 
 holds the tensor that it was taken from, so looking at a tensor does not keep it alive.
 """
 
+from .copies import CopySite, HiddenCopies
 from .dispatch import Hop, Onion
 from .dispatch_table import DispatchRow, DispatchTable, Registration
 from .graph import Graph, GraphNode, SavedTensor, SavedValues
 from .key_set import KeyLayout, KeySet, KeySets, KeyStep
-from .ops import DTYPE_LETTERS, OpCall, OpLog, TensorMeta
+from .observation import ModuleCall, Observation, TensorStats
+from .ops import COPYING, DTYPE_LETTERS, OpCall, OpLog, TensorMeta
+from .overhead import Alternative, CostCurve, CostLayer, Overhead, Spread
 from .portrait import Portrait, PortraitByModule, PortraitPart, RunTime, human_flops, human_us
 from .recording import Recording
+from .saved_memory import Checkpoints, KeptCall, KeptValue, SavedMemory, SavedMemoryPart
 from .storage import StorageView
 from .table import Rows, Table, html_table, human_bytes, markdown_table, text_table
 from .timeline import Race, Timeline, TimelineEvent
+from .yaml_entry import Derivative, Formula, NativeFunction, SchemaArgument
 
 __all__ = [
+    "COPYING",
     "DTYPE_LETTERS",
+    "Alternative",
+    "Checkpoints",
+    "CopySite",
+    "CostCurve",
+    "CostLayer",
+    "Derivative",
     "DispatchRow",
     "DispatchTable",
+    "Formula",
     "Graph",
     "GraphNode",
+    "HiddenCopies",
     "Hop",
+    "KeptCall",
+    "KeptValue",
     "KeyLayout",
     "KeySet",
     "KeySets",
     "KeyStep",
+    "ModuleCall",
+    "NativeFunction",
+    "Observation",
     "Onion",
     "OpCall",
     "OpLog",
+    "Overhead",
     "Portrait",
     "PortraitByModule",
     "PortraitPart",
@@ -38,11 +58,16 @@ __all__ = [
     "Registration",
     "Rows",
     "RunTime",
+    "SavedMemory",
+    "SavedMemoryPart",
     "SavedTensor",
     "SavedValues",
+    "SchemaArgument",
+    "Spread",
     "StorageView",
     "Table",
     "TensorMeta",
+    "TensorStats",
     "Timeline",
     "TimelineEvent",
     "html_table",

@@ -11,6 +11,7 @@ import dis
 import functools
 import inspect
 import linecache
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,18 +19,12 @@ from types import CodeType, FrameType
 
 import torch
 
-_TORCH = str(Path(inspect.getfile(torch)).parent)
-_OWN = str(Path(__file__).parent.parent)
+_TORCH = f"{Path(inspect.getfile(torch)).parent}{os.sep}"
+_OWN = f"{Path(__file__).parent.parent}{os.sep}"
 # Python code of PyTorch through which every call of a mode goes; it asks for nothing by itself.
 _MACHINERY = tuple(
-    str(Path(_TORCH, *parts))
-    for parts in (
-        ("utils", "_python_dispatch.py"),
-        ("_ops.py",),
-        ("_library",),
-        ("_dynamo",),
-        ("utils", "_contextlib.py"),
-    )
+    f"{_TORCH}{name}".replace("/", os.sep)
+    for name in ("utils/_python_dispatch.py", "utils/_contextlib.py", "_ops.py", "_compile.py", "_library/", "_dynamo/")
 )
 _NAMES = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF")
 
@@ -116,7 +111,7 @@ def called_at(code: CodeType, at: int) -> str:
     if running.opname == "COMPARE_OP":
         return running.argrepr
     if running.opname in ("LOAD_ATTR", "STORE_ATTR"):
-        return _name(running.argval)
+        return str(running.argval)
     place = running.positions
     if place is None or place.lineno is None or not running.opname.startswith("CALL"):
         return ""
@@ -128,12 +123,8 @@ def called_at(code: CodeType, at: int) -> str:
             continue
         ends = (where.end_lineno, where.end_col_offset or 0)
         if (where.lineno, where.col_offset) == begins and ends >= furthest:
-            found, furthest = _name(step.argval), ends
+            found, furthest = str(step.argval), ends
     return found
-
-
-def _name(value: object) -> str:
-    return str(value)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -47,21 +47,22 @@ def _of_mini(op: Any) -> DispatchTable:
     from .. import mini
     from ._calls_of_mini import OfMini
 
+    found, framework = mini_operator(op, "table"), OfMini()
+    name = found.name()
+    return read_table(str(found), framework.layout(), framework.table(name), mini._C._dispatch_dump(name))
+
+
+def mini_operator(op: Any, where: str) -> Any:
+    """The overload that a mini operator or packet means; errors as find_operator has them."""
     if hasattr(op, "overloads"):
         names = list(op.overloads())
         if len(names) != 1 and "default" not in names:
-            raise ValueError(
-                f"table: {op} means several operators; give one of {', '.join(names)}, as {op}.{names[0]}."
-            )
-        op = getattr(op, "default" if "default" in names else names[0])
-    try:
-        name = op.name()
-    except (AttributeError, TypeError):
-        raise TypeError(
-            f"table: {type(op).__name__} is no operator; give one such as mini.ops.aten.add.Tensor."
-        ) from None
-    framework = OfMini()
-    return read_table(str(op), framework.layout(), framework.table(name), mini._C._dispatch_dump(name))
+            known = ", ".join(f"{op}.{name}" for name in names)
+            raise ValueError(f"{where}: {op} means several operators; give one of {known}.")
+        return getattr(op, "default" if "default" in names else names[0])
+    if not hasattr(op, "redispatch"):
+        raise TypeError(f"{where}: {type(op).__name__} is no operator; give one such as mini.ops.aten.add.Tensor.")
+    return op
 
 
 def read_table(op: str, layout: KeyLayout, computed: dict[str, str], dump: str) -> DispatchTable:

@@ -6,8 +6,17 @@ touches a private name of torch.
 
 from .access import TorchInternalsError, missing, private
 from .contexts import dispatch_modes, transforms, wrapper_level
-from .dispatch import computed_table, highest_key, key_names, key_set, local_sets, registrations, schema_arguments
-from .packaged import derivatives_yaml, header, native_functions_yaml
+from .dispatch import (
+    computed_table,
+    highest_key,
+    key_names,
+    key_set,
+    local_sets,
+    registrations,
+    schema_arguments,
+    schema_text,
+)
+from .packaged import derivatives_yaml, generator_source, header, native_functions_yaml
 from .running import current_node, next_sequence_nr, sequence_nr
 from .storages import base_of, is_fake, is_view, storage_identity, storage_use_count, unusual_kind, version_of
 from .top_calls import PASSED_OVER, top_calls
@@ -20,6 +29,7 @@ __all__ = [
     "current_node",
     "derivatives_yaml",
     "dispatch_modes",
+    "generator_source",
     "header",
     "highest_key",
     "is_fake",
@@ -33,6 +43,7 @@ __all__ = [
     "private",
     "registrations",
     "schema_arguments",
+    "schema_text",
     "sequence_nr",
     "storage_identity",
     "storage_use_count",

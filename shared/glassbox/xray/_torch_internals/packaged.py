@@ -41,3 +41,9 @@ def _read(path: Path, what: str) -> str:
         return path.read_text(encoding="utf-8")
     except OSError:
         raise missing(what) from None
+
+
+@lru_cache(maxsize=1)
+def generator_source() -> str:
+    """The source of the generator of autograd kernels, which lists the operators that need no derivative."""
+    return _read(_packaged() / "autograd" / "gen_variable_type.py", "gen_variable_type.py in torchgen")

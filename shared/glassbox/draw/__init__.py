@@ -2,16 +2,24 @@
 
 from .compare import Panel, layout_comparison
 from .course import course_map
+from .graph import graph_figure, graph_layout
 from .key_set import key_set_figure
+from .overhead import overhead_figure
 from .storage import tensor_over_storage, views_over_storage
 from .svg import Svg
+from .timeline import timeline_figure, timeline_layout
 
 __all__ = [
     "Panel",
     "Svg",
     "course_map",
+    "graph_figure",
+    "graph_layout",
     "key_set_figure",
     "layout_comparison",
+    "overhead_figure",
     "tensor_over_storage",
+    "timeline_figure",
+    "timeline_layout",
     "views_over_storage",
 ]

@@ -90,8 +90,8 @@ class Svg:
     title, desc     the text alternative: what it is, and what it says
     body            SVG elements; rules: CSS of this figure alone, in which @FIG@ stands for the figure
     theme           "auto" follows the page or the system; "light" and "dark" are fixed
-    scrolls         True for one too large for a page: a notebook shows it at its size in a part of its own that scrolls,
-                    with a choice of scales, instead of shrunk to the page's width
+    scrolls         True for one too large for a page: a notebook shows it in a part of its own that scrolls, with a
+                    choice of scales, instead of shrunk to the page's width
     """
 
     width: float
@@ -159,8 +159,7 @@ def _scrolling(figure: Svg) -> str:
         css.append(f"#{uid}:has(.z{nr}:checked) .view>svg{{{size};height:auto}}")
     style = (
         f"#{uid} .view{{overflow:auto;max-height:76vh;border:1px solid rgba(128,128,128,.35);border-radius:8px}}"
-        f"#{uid} .scale{{font:12px {SANS};margin:0 0 6px;display:flex;gap:14px}}"
-        + "".join(css)
+        f"#{uid} .scale{{font:12px {SANS};margin:0 0 6px;display:flex;gap:14px}}" + "".join(css)
     )
     return (
         f'<div id="{uid}"><style>{style}</style><div class="scale">{"".join(choice)}</div>'

@@ -12,6 +12,7 @@ from ..c10.grad_mode import grad_enabled
 from . import python_engine
 from .accumulate_grad import AccumulateGrad
 from .engine import GraphTask
+from .function import FunctionCtx
 from .hooks import RemovableHandle
 from .node import GradientEdge, Node
 from .saved_variable import disable_saved_tensors_hooks, saved_tensors_hooks
@@ -24,6 +25,7 @@ __all__ = [
     "get_gradient_edge",
     "increment_version",
     "nodes",
+    "ordered_nodes",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
@@ -90,16 +92,34 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[[tuple[Any, ..
 # Records
 
 
-def nodes(*tensors: Any) -> Graph:
+class _NoNames:
+    """What nodes() asks of names, where there are none; glassbox.xray has others."""
+
+    def of(self, tensor: Any) -> str:
+        return ""
+
+    def of_outputs(self, node: Node) -> tuple[tuple[int, str], ...]:
+        return ()
+
+    def owner_of(self, tensor: Any) -> str | None:
+        return None
+
+
+def nodes(*tensors: Any, names: Any = None) -> Graph:
     """The nodes of the tensors' backward graph, each before those that it hands gradients to, newest first.
 
-    A node's `id` is its place in it.
+    A node's `id` is its place in it. `names` tells variables' names, as glassbox.xray finds them.
     """
+    place = {node: nr for nr, node in enumerate(ordered_nodes(*tensors))}
+    return Graph(tuple(_record(node, place, names or _NoNames()) for node in place))
+
+
+def ordered_nodes(*tensors: Any) -> list[Node]:
+    """The nodes that nodes() describes, in its order."""
     roots = [edge[0] for edge in map(gradient_edge, tensors) if edge is not None]
     found = _reachable(roots)
     found.sort(key=lambda node: (isinstance(node, AccumulateGrad), -node.sequence_nr))
-    place = {node: nr for nr, node in enumerate(found)}
-    return Graph(tuple(_record(node, place) for node in found))
+    return found
 
 
 def _reachable(roots: Sequence[Node]) -> list[Node]:
@@ -113,24 +133,50 @@ def _reachable(roots: Sequence[Node]) -> list[Node]:
     return list(seen)
 
 
-def _record(node: Node, place: dict[Node, int]) -> GraphNode:
+def _record(node: Node, place: dict[Node, int], names: Any) -> GraphNode:
     leaf = isinstance(node, AccumulateGrad)
     variable: Any = node.variable if isinstance(node, AccumulateGrad) else None
+    owner = names.owner_of(variable) if leaf else None
+    name = names.of(variable) if leaf else ""
+    metadata = [((), None, "") if each is None else each for each in node.input_metadata]
     return GraphNode(
         id=place[node],
         name=node.name(),
         sequence_nr=None if leaf else node.sequence_nr,
         edges=tuple(None if edge is None else (place[edge[0]], edge[1]) for edge in node.next_edges),
-        outputs=tuple(() if each is None else tuple(each[0]) for each in node.input_metadata),
-        saved=tuple(saved_tensors(node)),
+        outputs=tuple(tuple(shape) for shape, _, _ in metadata),
+        saved=tuple(saved_tensors(node, place, names)),
         leaf=None if variable is None else tuple(variable._shape),
+        kind=("leaf" if owner is None else "parameter") if leaf else _kind(node),
+        variables=((0, name),) if name else names.of_outputs(node),
+        module=owner or "",
+        dtypes=tuple("" if dtype is None else dtype.name for _, dtype, _ in metadata),
+        device=str(metadata[0][2]) if metadata else "",
+        values=tuple(_values(node)),
     )
 
 
-def saved_tensors(node: Node) -> Iterator[SavedTensor]:
+def _kind(node: Node) -> str:
+    if isinstance(node, FunctionCtx):
+        return "checkpoint" if node.name().startswith("Checkpoint") else "custom"
+    return "write" if node.name() == "CopySlices" else ""
+
+
+def _values(node: Node) -> Iterator[tuple[str, str]]:
+    """What a node keeps besides tensors, as text."""
+    for name in dir(type(node)):
+        if name.startswith("_saved_") and not hasattr(type(node), f"_raw{name}"):
+            try:
+                yield name.removeprefix("_saved_"), str(getattr(node, name))
+            except (AttributeError, RuntimeError):
+                continue
+
+
+def saved_tensors(node: Node, place: dict[Node, int] | None = None, names: Any = None) -> Iterator[SavedTensor]:
     """What a node keeps for its backward step; nothing once that was released."""
-    names = [name for name in dir(type(node)) if name.startswith("_raw_saved_")]
-    for name in names:
+    for name in dir(type(node)):
+        if not name.startswith("_raw_saved_"):
+            continue
         try:
             saved = getattr(node, name)
         except (AttributeError, RuntimeError):
@@ -138,17 +184,44 @@ def saved_tensors(node: Node) -> Iterator[SavedTensor]:
         many = isinstance(saved, tuple) or hasattr(saved, "items")
         items = getattr(saved, "items", saved) if many else (saved,)
         for nr, item in enumerate(items or ()):
-            tensor: Any = getattr(item, "tensor", None)
-            if hasattr(tensor, "_key_set"):
-                suffix = f"[{nr}]" if many else ""
-                yield SavedTensor(
-                    name=name.removeprefix("_raw_saved_") + suffix,
-                    shape=tuple(tensor._shape),
-                    dtype=tensor._dtype.name,
-                    nbytes=tensor.numel() * tensor._dtype.itemsize,
-                    storage=id(tensor._storage),
-                    version=item.version,
-                )
+            label = name.removeprefix("_raw_saved_") + (f"[{nr}]" if many else "")
+            if getattr(item, "hooks", None) is not None:
+                yield SavedTensor(label, (), "", 0, state="packed", packed=type(item.packed[0]).__name__)
+            elif hasattr(getattr(item, "tensor", None), "_key_set"):
+                yield _saved(label, item, node, place or {}, names or _NoNames())
+
+
+def _saved(label: str, item: Any, node: Node, place: dict[Node, int], names: Any) -> SavedTensor:
+    tensor: Any = item.tensor
+    now = tensor._version_counter[0]
+    fn, nr = (node, item.output_nr) if item.output_nr >= 0 else (tensor._grad_fn, tensor._output_nr)
+    if item.output_nr >= 0:
+        kind = "result"
+    elif not tensor._requires_grad:
+        kind = "constant"
+    elif fn is not None:
+        kind = "inner"
+    else:
+        kind = "leaf" if names.owner_of(tensor) is None else "parameter"
+        accumulator = tensor._grad_accumulator and tensor._grad_accumulator()
+        fn, nr = accumulator, 0
+    variable = names.of(tensor)
+    if not variable and kind in ("result", "inner"):
+        variable = dict(names.of_outputs(fn)).get(nr, "")
+    return SavedTensor(
+        name=label,
+        shape=tuple(tensor._shape),
+        dtype=tensor._dtype.name,
+        nbytes=tensor.numel() * tensor._dtype.itemsize,
+        storage=id(tensor._storage),
+        version=item.version,
+        kind=kind,
+        variable=variable,
+        origin=(place[fn], nr) if fn in place else None,
+        view=tensor._base is not None,
+        state="kept" if now == item.version else "changed",
+        now=now,
+    )
 
 
 def steps(tensor: Any, gradient: Any = None, retain_graph: bool = False) -> Iterator[tuple[Node, GraphTask]]:

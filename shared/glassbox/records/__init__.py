@@ -5,6 +5,7 @@ version counter) and c10/core/StorageImpl.h (bytes, data pointer, use count). A 
 holds the tensor that it was taken from, so looking at a tensor does not keep it alive.
 """
 
+from .cheat_sheet import CheatSheet, KeyEntry
 from .copies import CopySite, HiddenCopies
 from .dispatch import Hop, Onion
 from .dispatch_table import DispatchRow, DispatchTable, Registration
@@ -25,6 +26,7 @@ __all__ = [
     "COPYING",
     "DTYPE_LETTERS",
     "Alternative",
+    "CheatSheet",
     "Checkpoints",
     "CopySite",
     "CostCurve",
@@ -39,6 +41,7 @@ __all__ = [
     "Hop",
     "KeptCall",
     "KeptValue",
+    "KeyEntry",
     "KeyLayout",
     "KeySet",
     "KeySets",

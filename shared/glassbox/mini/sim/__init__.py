@@ -2,9 +2,9 @@
 
 Kernels compute at once on the host; time is virtual, so every program has one timeline, on any machine:
 schedule.py says who starts when, runtime.py keeps the device's state, cost.py says how long work takes;
-streams.py, allocator.py, memory.py, memory_stats.py and races.py hold what their names say, trace.py
-exports a timeline, and launch.py makes a kernel of the device out of one for the CPU, with what effects.py
-sees of it, where same_device.py finds no tensor of another device.
+streams.py, allocator.py, memory.py, memory_stats.py and races.py hold what their names say, and launch.py
+makes a kernel of the device out of one for the CPU, with what effects.py sees of it, where same_device.py
+finds no tensor of another device.
 """
 
 from typing import Any
@@ -29,7 +29,6 @@ from .memory_stats import (
 from .races import RaceError, RaceWarning, race_check, races, set_race_check
 from .runtime import device as _device
 from .streams import Event, Stream, current_stream, default_stream, set_stream, stream, synchronize
-from .trace import chrome_trace as _chrome_trace
 
 
 def is_available() -> bool:
@@ -60,7 +59,7 @@ def timeline() -> Timeline:
 
 def chrome_trace() -> dict[str, Any]:
     """timeline() in the Chrome trace format; json.dump it to a file for chrome://tracing or Perfetto."""
-    return _chrome_trace(timeline())
+    return timeline().to_chrome_trace()
 
 
 def reset() -> None:

@@ -25,7 +25,8 @@ class Program:
 
     loss      a function of the output that gives a tensor; without one backward starts from every floating point
               tensor of the output, each with ones as its gradient
-    backward  None: where gradients are recorded and there is a loss, or the target is a module in training mode
+    backward  None: as by_default says, and that None: where there is a loss or the target is a module in training mode;
+              but only where something that came out requires a gradient
     """
 
     where: str
@@ -34,6 +35,7 @@ class Program:
     kwargs: Mapping[str, Any]
     loss: Callable[[Any], Any] | None = None
     backward: bool | None = None
+    by_default: bool | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.target):
@@ -62,16 +64,13 @@ class Program:
         return self.target(*self.args, **self.kwargs)
 
     def roots(self, output: Any) -> list[Any]:
-        """Where backward begins; [] where it is not wanted. ValueError where it was asked for and cannot be."""
+        """Where backward would begin. ValueError where it was asked for and cannot be."""
         if self.loss is not None:
             lost = self.loss(output)
             if not isinstance(lost, torch.Tensor):
                 raise TypeError(f"{self.where}: loss gave {type(lost).__name__}, not a tensor.")
             output = lost
-        wanted = self.backward
-        if wanted is None:
-            wanted = self.loss is not None or bool(self.module is not None and self.module.training)
-        found = list({id(t): t for t in tensors_in(output) if t.requires_grad}.values()) if wanted else []
+        found = list({id(each): each for each in tensors_in(output) if each.requires_grad}.values())
         if self.backward and not found:
             raise ValueError(
                 f"{self.where}: backward=True, but nothing that came out requires a gradient; leave no_grad or "
@@ -79,16 +78,23 @@ class Program:
             )
         return found
 
+    def wants_backward(self) -> bool:
+        for said in (self.backward, self.by_default):
+            if said is not None:
+                return said
+        return self.loss is not None or bool(self.module is not None and self.module.training)
+
     def run(
         self,
         kept: Untouched,
         mark: Callable[[str], None] = lambda stage: None,
         inside: AbstractContextManager[Any] | None = None,
+        ready: Callable[[list[Any]], None] = lambda roots: None,
     ) -> Any:
         """One run from the state that `kept` has, within the context `inside`; gives the output.
 
-        `mark` is told "forward", "loss", "ready", "backward" and "end" as each begins; between "ready" and "backward"
-        nothing of the program runs.
+        `mark` is told "forward", "loss", "ready", "backward" and "end" as each begins. Between "ready" and "backward"
+        nothing of the program runs; there `ready` is given the tensors that backward begins at.
         """
         kept.rewind()
         with inside or nullcontext():
@@ -97,7 +103,8 @@ class Program:
             mark("loss")
             roots = self.roots(output)
             mark("ready")
-            if roots:
+            ready(roots)
+            if roots and self.wants_backward():
                 kept.keep_leaves(roots)
                 mark("backward")
                 torch.autograd.backward(roots, [torch.ones_like(each) for each in roots])
@@ -177,6 +184,10 @@ class Untouched:
         self._put_back()
         for leaf, _ in self._grads.values():
             leaf.grad = None
+
+    def modules(self) -> list[Any]:
+        """Every module that ran, and what is inside of it."""
+        return list(self._modules.values())
 
     def written_parameters(self) -> list[str]:
         """Parameters that the runs wrote to, which are not put back."""
@@ -276,6 +287,36 @@ def progress(what: str) -> Iterator[Progress]:
         yield shown
     finally:
         shown.done()
+
+
+def name_of(target: Any) -> str:
+    if isinstance(target, torch.nn.Module):
+        return type(target).__name__
+    name: str = getattr(target, "__qualname__", "") or type(target).__name__
+    return name.rpartition("<locals>.")[2].strip("<>")
+
+
+def autocast_of(devices: tuple[str, ...]) -> str:
+    """ "autocast(bfloat16)" where it is on for a device in use, else ""."""
+    for kind in dict.fromkeys(name.partition(":")[0] for name in devices):
+        try:
+            if torch.is_autocast_enabled(kind):
+                return f"autocast({str(torch.get_autocast_dtype(kind)).rsplit('.', 1)[-1]})"
+        except RuntimeError:
+            continue
+    return ""
+
+
+def mode_of(module: Any, devices: tuple[str, ...]) -> str:
+    words = [] if module is None else ["train" if module.training else "eval"]
+    words.append(_grad_mode())
+    return ", ".join([*words, *filter(None, [autocast_of(devices)])])
+
+
+def _grad_mode() -> str:
+    if torch.is_inference_mode_enabled():
+        return "inference_mode"
+    return "grad" if torch.is_grad_enabled() else "no_grad"
 
 
 def _members(target: Any) -> Iterator[tuple[str, Any]]:

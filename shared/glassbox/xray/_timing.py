@@ -13,6 +13,7 @@ import torch
 
 from ..records import RunTime
 from ._torch_internals import profiling
+from ._torch_internals.modes import TorchDispatchMode
 
 # Runs until this much time has gone, within these bounds.
 _SECONDS = 2.0
@@ -21,7 +22,7 @@ _FEWEST, _MOST = 3, 20
 _QUERIES = profiling.metadata_queries()
 
 
-class OperatorTimer(profiling.dispatch_mode()):  # type: ignore[misc]
+class OperatorTimer(TorchDispatchMode):
     """Times each operator call below Autograd, and does nothing else in between.
 
     On a CPU the time of a call is that from before to after it, the way from Python to the kernel and back included

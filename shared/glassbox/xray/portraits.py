@@ -21,9 +21,10 @@ from . import _looking
 from . import _torch_internals as internals
 from ._flops import has_formula, known_flops, tensors_in, traffic
 from ._modules import ModuleTracker
-from ._runs import Program, Progress, Untouched, progress
+from ._runs import Program, Progress, Untouched, autocast_of, mode_of, name_of, progress
 from ._timing import OperatorTimer, no_collection, repeats_for, spread, stopwatch, wait
 from ._torch_internals import profiling
+from ._torch_internals.modes import TorchDispatchMode
 
 _QUERIES = profiling.metadata_queries()
 _LOSS = "(loss)"
@@ -93,12 +94,12 @@ def profile(
     return _portrait(program, counted, rounds, notes)
 
 
-class _Counter(profiling.dispatch_mode()):  # type: ignore[misc]
+class _Counter(TorchDispatchMode):
     """Writes down each operator call: phase, module, shapes, FLOPs, bytes."""
 
     supports_higher_order_operators = True
 
-    def __init__(self, tracker: ModuleTracker, root: Any) -> None:
+    def __init__(self, tracker: ModuleTracker) -> None:
         super().__init__()
         self.ops: list[Any] = []
         self.keys: list[tuple[str, str, str]] = []
@@ -107,7 +108,6 @@ class _Counter(profiling.dispatch_mode()):  # type: ignore[misc]
         self._tracker = tracker
         self._stage = "forward"
         self._loss = range(0)
-        self._owner = _owners(root)
 
     def mark(self, stage: str) -> None:
         now = internals.next_sequence_nr()
@@ -128,8 +128,6 @@ class _Counter(profiling.dispatch_mode()):  # type: ignore[misc]
             return op(*args, **(kwargs or {}))
         kwargs = kwargs or {}
         node = internals.current_node()
-        if node is None:
-            self._tracker.made_node()
         key = (name, "forward" if node is None and self._stage != "backward" else "backward", self._place(node))
         # Before the call, which may write to them.
         shapes = ", ".join(map(_kind, tensors_in((args, kwargs))))
@@ -146,16 +144,11 @@ class _Counter(profiling.dispatch_mode()):  # type: ignore[misc]
         return out
 
     def _place(self, node: Any) -> str:
-        if node is None:
-            return self._tracker.path() or (_LOSS if self._stage in ("loss", "backward") else "")
-        if type(node).__name__ == "AccumulateGrad":
-            return self._owner.get(id(node.variable), "")
-        if internals.sequence_nr(node) in self._loss:
-            return _LOSS
-        return self._tracker.path()
+        in_loss = self._stage != "forward" if node is None else internals.sequence_nr(node) in self._loss
+        return self._tracker.path() or (_LOSS if in_loss else "")
 
 
-class _FlopsInside(profiling.dispatch_mode()):  # type: ignore[misc]
+class _FlopsInside(TorchDispatchMode):
     """Adds up the FLOPs of what a composite operator is made of."""
 
     supports_higher_order_operators = True
@@ -187,7 +180,7 @@ def _run_counting_flops(op: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any
 
 def _count(program: Program, kept: Untouched) -> _Counter:
     with ModuleTracker(program.module) as tracker:
-        counter = _Counter(tracker, program.module)
+        counter = _Counter(tracker)
         program.run(kept, counter.mark, counter)
     return counter
 
@@ -236,8 +229,8 @@ def _portrait(program: Program, counted: _Counter, rounds: _Rounds | None, notes
     )
     given = [("", each) for each in program.args] + [(f"{name}=", each) for name, each in program.kwargs.items()]
     return Portrait(
-        _name(program.target),
-        _mode(program.module, counted.devices),
+        name_of(program.target),
+        mode_of(program.module, counted.devices),
         tuple(f"{name}{_kind(each)}" for name, value in given for each in tensors_in(value)),
         counted.devices,
         torch.get_num_threads(),
@@ -262,39 +255,9 @@ def _microseconds(counted: _Counter, rounds: _Rounds | None) -> dict[tuple[str, 
     return {key: statistics.median(each) for key, each in sums.items()}
 
 
-def _name(target: Any) -> str:
-    if isinstance(target, torch.nn.Module):
-        return type(target).__name__
-    name: str = getattr(target, "__qualname__", "") or type(target).__name__
-    return name.rpartition("<locals>.")[2].strip("<>")
-
-
-def _autocast(devices: tuple[str, ...]) -> str:
-    """ "autocast(bfloat16)" where it is on for a device in use, else ""."""
-    for kind in dict.fromkeys(name.partition(":")[0] for name in devices):
-        try:
-            if torch.is_autocast_enabled(kind):
-                return f"autocast({str(torch.get_autocast_dtype(kind)).rsplit('.', 1)[-1]})"
-        except RuntimeError:
-            continue
-    return ""
-
-
-def _mode(module: Any, devices: tuple[str, ...]) -> str:
-    words = [] if module is None else ["train" if module.training else "eval"]
-    words.append(_grad_mode())
-    return ", ".join([*words, *filter(None, [_autocast(devices)])])
-
-
-def _grad_mode() -> str:
-    if torch.is_inference_mode_enabled():
-        return "inference_mode"
-    return "grad" if torch.is_grad_enabled() else "no_grad"
-
-
 def _seen(devices: tuple[str, ...]) -> str:
     """One sentence: under which mode the portrait was taken, and what that lets one see."""
-    autocast = _autocast(devices)
+    autocast = autocast_of(devices)
     casts = f"; {autocast} was on, whose casts are the _to_copy rows" if autocast else ""
     if torch.is_inference_mode_enabled():
         return (
@@ -315,14 +278,3 @@ def _kind(tensor: Any) -> str:
     except RuntimeError:
         shape = "[nested]"
     return f"{DTYPE_LETTERS.get(dtype, dtype)}{shape}"
-
-
-def _owners(root: Any) -> dict[int, str]:
-    """The id of each parameter, and the path of the module that has it."""
-    if root is None:
-        return {}
-    found: dict[int, str] = {}
-    for path, module in root.named_modules():
-        for parameter in module.parameters(recurse=False):
-            found.setdefault(id(parameter), path)
-    return found

@@ -1,5 +1,5 @@
-"""What counting and timing operators needs: dispatch modes, what an operator writes to, what torch.compile wraps
-(torch/utils/_python_dispatch.py, torch/_ops.py, torch/_dynamo/eval_frame.py).
+"""What counting and timing operators needs: what an operator writes to, what torch.compile wraps
+(torch/_ops.py, torch/_dynamo/eval_frame.py).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .access import missing, private
+from .access import missing
 
 # What tensor subclasses with metadata of their own are asked; to answer is no work, and taking it apart never ends.
 _QUERIES = (
@@ -29,12 +29,6 @@ _QUERIES = (
     "prim.layout.default",
     "prim.device.default",
 )
-
-
-def dispatch_mode() -> type:
-    """The class TorchDispatchMode."""
-    kind: type = private("torch.utils._python_dispatch.TorchDispatchMode")
-    return kind
 
 
 def metadata_queries() -> frozenset[str]:

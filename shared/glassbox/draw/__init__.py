@@ -5,6 +5,8 @@ from .course import course_map
 from .graph import graph_figure, graph_layout
 from .key_set import key_set_figure
 from .overhead import overhead_figure
+from .portrait import portrait_figure
+from .saved_memory import saved_memory_figure
 from .storage import tensor_over_storage, views_over_storage
 from .svg import Svg
 from .timeline import timeline_figure, timeline_layout
@@ -18,6 +20,8 @@ __all__ = [
     "key_set_figure",
     "layout_comparison",
     "overhead_figure",
+    "portrait_figure",
+    "saved_memory_figure",
     "tensor_over_storage",
     "timeline_figure",
     "timeline_layout",

@@ -6,6 +6,7 @@ from .graph import graph_figure, graph_layout
 from .key_set import key_set_figure
 from .overhead import overhead_figure
 from .portrait import portrait_figure
+from .reason import reason_figure
 from .saved_memory import saved_memory_figure
 from .storage import tensor_over_storage, views_over_storage
 from .svg import Svg
@@ -21,6 +22,7 @@ __all__ = [
     "layout_comparison",
     "overhead_figure",
     "portrait_figure",
+    "reason_figure",
     "saved_memory_figure",
     "tensor_over_storage",
     "timeline_figure",

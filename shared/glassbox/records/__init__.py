@@ -15,6 +15,7 @@ from .observation import ModuleCall, Observation, TensorStats
 from .ops import COPYING, DTYPE_LETTERS, OpCall, OpLog, TensorMeta
 from .overhead import Alternative, CostCurve, CostLayer, Overhead, Spread
 from .portrait import Portrait, PortraitByModule, PortraitPart, RunTime, human_flops, human_us
+from .reason import KeyOrigin, Why, WhyCall
 from .recording import Recording
 from .saved_memory import Checkpoints, KeptCall, KeptValue, SavedMemory, SavedMemoryPart
 from .storage import StorageView
@@ -43,6 +44,7 @@ __all__ = [
     "KeptValue",
     "KeyEntry",
     "KeyLayout",
+    "KeyOrigin",
     "KeySet",
     "KeySets",
     "KeyStep",
@@ -73,6 +75,8 @@ __all__ = [
     "TensorStats",
     "Timeline",
     "TimelineEvent",
+    "Why",
+    "WhyCall",
     "html_table",
     "human_bytes",
     "human_flops",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..records import KeyLayout, Onion
-from ._looking import is_tensor_type, is_torch
+from ._looking import is_torch
+from ._which import over_mini
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,39 +86,26 @@ class Framework(Protocol):
         """A context in which see is called before each operator call of this thread."""
         ...
 
-    def hops(self, run: Callable[[], None]) -> Onion | None:
-        """Run it and give the kernels that ran; None where they cannot be seen, and then it has not run."""
+    def hops(self, run: Callable[[], None]) -> Onion:
+        """Run it and give the kernels that ran."""
         ...
 
 
-def frameworks_of(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Framework]:
-    """Which frameworks a call belongs to: those of its arguments or of fn, else all that are imported."""
-    values = [*args, *kwargs.values(), getattr(fn, "__self__", None)]
-    values += [each for value in values if isinstance(value, list | tuple) for each in value]
-    modules = {type(value).__module__ for value in values if is_tensor_type(type(value)) and not is_torch(value)}
-    homes = {*modules, str(getattr(fn, "__module__", "")), type(fn).__module__}
-    of_mini = any(home.startswith("glassbox.mini") for home in homes)
-    of_torch = any(is_torch(value) for value in values) or any(home.partition(".")[0] == "torch" for home in homes)
-    if not (of_mini or of_torch):
-        of_mini, of_torch = "glassbox.mini" in sys.modules, "torch" in sys.modules
-    found: list[Framework] = []
-    if of_torch or not of_mini:
-        from ._calls_of_torch import OfTorch
-
-        found.append(OfTorch())
-    if of_mini:
-        from ._calls_of_mini import OfMini
-
-        found.append(OfMini())
-    return found
+def framework_of_call(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Framework:
+    """The framework that fn(*args, **kwargs) works with."""
+    return _of(over_mini(fn, args, kwargs))
 
 
 def framework_of(tensor: Any) -> Framework:
     """The framework of a tensor."""
-    if is_torch(tensor):
-        from ._calls_of_torch import OfTorch
+    return _of(not is_torch(tensor))
 
-        return OfTorch()
-    from ._calls_of_mini import OfMini
 
-    return OfMini()
+def _of(mini: bool) -> Framework:
+    if mini:
+        from ._calls_of_mini import OfMini
+
+        return OfMini()
+    from ._calls_of_torch import OfTorch
+
+    return OfTorch()

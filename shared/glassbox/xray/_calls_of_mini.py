@@ -70,7 +70,7 @@ class OfMini:
         finally:
             registration.remove()
 
-    def hops(self, run: Callable[[], None]) -> Onion | None:
+    def hops(self, run: Callable[[], None]) -> Onion:
         with mini.record() as recorder:
             run()
         return recorder.hops

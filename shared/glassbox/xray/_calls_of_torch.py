@@ -47,11 +47,9 @@ class OfTorch:
 
         return internals.top_calls(saw, internals.PASSED_OVER if passed_over else ())
 
-    def hops(self, run: Callable[[], None]) -> Onion | None:
-        try:
-            from .hops import onion
-        except ImportError:
-            return None
+    def hops(self, run: Callable[[], None]) -> Onion:
+        from .hops import onion
+
         return onion(run)
 
     def _brought(

@@ -6,12 +6,11 @@ call of fn(*args) brings, argument by argument, and which key wins.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..records import KeyLayout, KeySets, KeyStep
-from ._calls import TopCall, framework_of, frameworks_of
+from ._calls import TopCall, framework_of, framework_of_call
 from ._looking import is_tensor_type
 
 
@@ -45,9 +44,7 @@ def watch_program(
     """
     # Calls of detach and alias cannot be watched everywhere; where one is asked for by name it is.
     passed_over = not any(name in str(getattr(fn, "__name__", fn)) for name in ("detach", "alias"))
-    with contextlib.ExitStack() as stack:
-        for framework in frameworks_of(fn, args, kwargs):
-            stack.enter_context(framework.watch(calls.append, passed_over))
+    with framework_of_call(fn, args, kwargs).watch(calls.append, passed_over):
         fn(*args, **kwargs)
     if not calls:
         raise ValueError(

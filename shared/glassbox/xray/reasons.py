@@ -1,0 +1,77 @@
+"""Why: why a call went to the kernel that it went to (aten/src/ATen/core/dispatch/Dispatcher.h).
+
+Each operator call of the program is seen before the dispatcher decides anything. Its key set is reckoned from what
+the arguments bring, the thread's sets and the operator's table, and compared with the set that the dispatcher worked
+out and with the kernels that really ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..records import DispatchRow, Onion, Why, WhyCall
+from ._calls import TopCall, framework_of_call
+from ._key_origins import context_of, origins_of
+from .dispatch_tables import read_row
+from .key_sets import key_sets_of, watch_program
+
+
+def why(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Why:
+    """Call fn(*args, **kwargs) once and say of each operator call that it makes why it went to its kernel.
+
+    Per argument its keys and where each comes from; their union; what the thread includes and excludes, and which
+    context made it so; the keys that the operator has fallthroughs for; the key that is highest then; the row of the
+    table with its kind, file and line; and each kernel that ran, down to the backend. For the operator calls of fn
+    itself: those that kernels make in turn are among the hops.
+
+    Works over tensors of torch and of the mini-framework. Where a call reaches no kernel, the record says so with what
+    was raised, and the last call explains it; whatever else fn raises is raised. For PyTorch, hooks around all kernels
+    are there while fn runs, as in `onion`, which see for what they cannot see; `keys(fn, *args)` does without.
+    TypeError where fn cannot be called, ValueError where it calls no operator.
+    """
+    if not callable(fn):
+        raise TypeError(f"why: {type(fn).__name__} cannot be called; give a function and its arguments.")
+    calls: list[TopCall] = []
+
+    def run() -> None:
+        watch_program("why", fn, args, kwargs, calls)
+
+    hops, error = Onion(()), ""
+    try:
+        hops = framework_of_call(fn, args, kwargs).hops(run)
+    except NotImplementedError as problem:
+        if not calls or _tables(calls)[1][-1].kind != "missing":
+            raise
+        error = str(problem).strip().splitlines()[0]
+    sets, rows = _tables(calls)
+    parts = _hops_of(calls, hops)
+    return Why(
+        tuple(
+            WhyCall(call.op, each[0], each[1], row, call.key_set, part, context_of(call.around))
+            for call, each, row, part in zip(calls, sets, rows, parts, strict=True)
+        ),
+        error,
+    )
+
+
+def _tables(calls: Sequence[TopCall]) -> tuple[list[tuple[Any, Any]], list[DispatchRow]]:
+    """Per call (key sets, origins), and the row of its winner, from the tables as they are without hooks."""
+    texts: dict[str, dict[str, str]] = {}
+    reckoned, winners = [], []
+    for call in calls:
+        if call.name not in texts:
+            texts[call.name] = call.framework.table(call.name)
+        table = texts[call.name]
+        sets = key_sets_of(call, table)
+        rows = {key: read_row(key, text) for key, text in table.items()}
+        reckoned.append((sets, origins_of(call, sets, rows)))
+        winners.append(rows.get(sets.winner, DispatchRow(sets.winner, "missing")))
+    return reckoned, winners
+
+
+def _hops_of(calls: Sequence[TopCall], hops: Onion) -> Iterator[Onion]:
+    """The hops of each call: those of the program in their order, of which a few (detach) are no calls of ours."""
+    groups = iter(hops.calls())
+    for call in calls:
+        yield next((group for group in groups if group[0].op == call.op), Onion(()))

@@ -14,12 +14,16 @@ from bisect import bisect_right
 from types import TracebackType
 from typing import Any
 
+from torch.compiler import is_compiling
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from . import _torch_internals as internals
+from ._torch_internals.modes import uncompiled
 
 # AccumulateGrad nodes all have one number beyond this.
 NO_NODE = 1 << 62
+# By this name torch.compile's wrapper has the module.
+_WRAPPED = "_orig_mod"
 
 
 class ModuleTracker:
@@ -104,15 +108,20 @@ class ModuleTracker:
         return steps
 
     def _enter(self, module: Any, _inputs: Any) -> None:
+        if is_compiling():
+            # The compiler would take the hook into the graph.
+            return
         steps = self._steps()
         if module not in self._names:
             # A module that no parent has as a child is called by its class, under what called it.
             outer = f"{steps.stack[-1][1]}." if steps.stack and steps.stack[-1][1] else ""
-            self._name(module, outer + type(module).__name__)
+            self._name(module, outer + type(uncompiled(module)).__name__)
         steps.stack.append((module, self._names[module], self._current_node() is not None))
         steps.note(self._next_nr())
 
     def _leave(self, module: Any, _inputs: Any, _output: Any) -> None:
+        if is_compiling():
+            return
         steps = self._steps()
         # Where a forward raised inside of a forward pre-hook of its own, what it entered is gone with it.
         for nr in range(len(steps.stack) - 1, -1, -1):
@@ -130,7 +139,8 @@ class ModuleTracker:
 
     def _name(self, root: Any, name: str) -> None:
         for path, module in root.named_modules():
-            self._names.setdefault(module, ".".join(part for part in (name, path) if part))
+            parts = [part for part in (name, *path.split(".")) if part and part != _WRAPPED]
+            self._names.setdefault(module, ".".join(parts))
 
 
 class _Steps:

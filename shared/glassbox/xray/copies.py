@@ -163,8 +163,8 @@ def hidden_copies(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> HiddenCo
 
     fn may be a model, or a function that goes backward too. What is found, in any of grad, no_grad and inference_mode:
     the copy of a reshape (flatten, einsum, matmul) whose strides fit no view, of an expanded tensor made real, of casts
-    under autocast or for operands of two dtypes, of a kernel that wants contiguous input, of gradients in backward (with
-    the line of the forward call). Each with its bytes, the line, the module, and the line of PyTorch's own Python
+    under autocast or for operands of two dtypes, of a kernel that wants contiguous input, of gradients in backward
+    (with the line of the forward call). Each with its bytes, the line, the module, and the line of PyTorch's own Python
     behind it.
 
     A line that itself calls clone, contiguous, to, float, copy_ and the like asked for its copy: those are in the

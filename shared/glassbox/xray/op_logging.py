@@ -64,18 +64,19 @@ class OpLogger(Looker):
 
     def begins(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> _Call:
         look = self._eyes.look
+        seen = look(args)
         named = dict(zip(kwargs, look(tuple(kwargs.values())), strict=True)) if kwargs else kwargs
         node = self._current_node()
         # A backward pass may run in a thread of its device.
         stack = self._stack if node is None or self._tracker is None else self._tracker.running()
         if node is None:
-            call = _Call(func, look(args), named, stack[-1][1] if stack else "", -1, False, self.level)
+            call = _Call(func, seen, named, stack[-1][1] if stack else "", -1, False, self.level)
         elif stack and stack[-1][2]:
-            call = _Call(func, look(args), named, stack[-1][1], -1, True, self.level)
+            call = _Call(func, seen, named, stack[-1][1], -1, True, self.level)
         else:
             number = sequence_nr(node)
             path = self._tracker.path_of_node(node) if self._tracker and number >= NO_NODE else ""
-            call = _Call(func, look(args), named, path, number, True, self.level)
+            call = _Call(func, seen, named, path, number, True, self.level)
         if self._places and call.number < 0:
             call.place = caller()
             number = self._next_nr() - 1
@@ -96,6 +97,7 @@ class OpLogger(Looker):
         first = not self._entered
         super().__enter__()
         if first:
+            self._eyes.open()
             self._made_at.append(self._next_nr() - 1)
             self._made_by.append(None)
         if first and self._tracker is not None:
@@ -111,8 +113,8 @@ class OpLogger(Looker):
         finally:
             if not self._entered and self._tracker is not None:
                 self._tracker.__exit__(kind, error, trace)
-        if not self._entered:
-            self._eyes.sweep()
+            if not self._entered:
+                self._eyes.close()
 
     @property
     def ops(self) -> records.OpLog:
@@ -217,8 +219,12 @@ def op_log(
     branches of torch.cond, which appear indented, with their depth.
 
     A mode belongs to one thread: other threads go on unseen, and make a log of their own. A generator that is suspended
-    inside of the block leaves the mode on until it is resumed or closed. The block may be entered again, also inside of
-    itself, and goes on with the same log.
+    inside of the block leaves the mode on until it is resumed or closed. The log may be entered again, also inside of
+    its block, and goes on; after the block a tensor gets a new number.
+
+    PyTorch itself takes another way here and there while any dispatch mode is on, with the same results: reshape gives
+    a view by view in place of _reshape_alias, and gradients that meet are summed into a new tensor, by add, not add_.
+    It also warns of the hooks that note modules where a module of torch.compile is called.
 
     RuntimeError where one log is entered in two threads at once, TypeError or ValueError for a `keep` that is no number
     above 0.
@@ -259,9 +265,7 @@ def _meta(seen: tuple[Any, ...]) -> records.TensorMeta:
     number, shape, stride, offset, dtype, device, storage, kind = seen
     count = dtype.itemsize
     for n in shape:
-        # The bytes of a tensor without strides, or of symbolic sizes, are not to be had from its shape.
         count = count * n if isinstance(n, int) else 0
-    whole = not kind or stride != ()
     return records.TensorMeta(
         number,
         tuple(shape),
@@ -270,7 +274,8 @@ def _meta(seen: tuple[Any, ...]) -> records.TensorMeta:
         offset,
         str(device),
         storage,
-        count if whole else 0,
+        # Without a storage, as in a sparse tensor, the shape does not tell the bytes.
+        count if storage else 0,
         kind,
     )
 

@@ -165,6 +165,11 @@ def unseen() -> AbstractContextManager[Any]:
     return context
 
 
+def uncompiled(module: Any) -> Any:
+    """The module that torch.compile wrapped; the module itself where it did not."""
+    return getattr(module, "_orig_mod", module)
+
+
 def is_compiled(function: Any) -> bool:
     """Whether torch.compile made this function or module."""
     optimized = private("torch._dynamo.eval_frame.OptimizedModule")

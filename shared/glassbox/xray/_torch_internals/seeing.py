@@ -1,13 +1,16 @@
 """Seeing tensors: a number for each, and their metadata, at the price of a few attribute reads (c10/core/TensorImpl.h).
 
 A tensor is told by its TensorImpl, as PyTorch tells it: Python's object for it may go and come back, and its id() may
-be given to another one. A weak reference of C++ keeps the address taken, and lets the memory go; one of Python would be
-seen by torch.utils.swap_tensors, which refuses tensors that have some.
+be given to another one. A weak reference of C++ keeps the address taken, and lets the memory go. Weak references have
+one effect that a program can see: torch.utils.swap_tensors refuses tensors that have some. So they are let go of
+around it, and at the end of a block.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -15,6 +18,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn import Parameter
 
 from .access import private
+from .modes import unseen
 
 # What one look at a tensor gives: its number, shape, stride, offset, dtype, device, the storage's number (0: none), and
 # what is special about it.
@@ -32,8 +36,16 @@ class Text(str):
     __slots__ = ()
 
 
+_open: list[Eyes] = []
+_unpatched: list[Any] = []
+_lock = threading.Lock()
+
+
 class Eyes:
-    """Looks at values: tensors become tuples (Seen), sequences lists, and nothing that is kept holds a tensor."""
+    """Looks at values: tensors become tuples (Seen), sequences lists, and nothing that is kept holds a tensor.
+
+    To be opened before looking and closed after; then it holds nothing, and what it sees later has new numbers.
+    """
 
     def __init__(self) -> None:
         self._tensors: dict[int, int] = {}
@@ -44,8 +56,33 @@ class Eyes:
         self._next_storage = 1
         self._sweep_at = _FIRST_SWEEP
         self._weak = private("torch._C._WeakTensorRef")
+        self._modes = private("torch._C._len_torch_dispatch_stack")
         self._function_modes = private("torch._C._len_torch_function_stack")
         self._unheard = private("torch._C.DisableTorchFunction")
+
+    def open(self) -> None:
+        with _lock:
+            if not _open:
+                _unpatched.append(private("torch._C._swap_tensor_impl"))
+                torch._C._swap_tensor_impl = _swap
+            _open.append(self)
+
+    def close(self) -> None:
+        with _lock:
+            if self in _open:
+                _open.remove(self)
+                if not _open:
+                    torch._C._swap_tensor_impl = _unpatched.pop()
+        for kept in (self._tensors, self._storages, self._tensor_refs, self._storage_refs):
+            kept.clear()
+
+    def hold(self, tensor: Any) -> None:
+        """Keep the address of a known tensor taken."""
+        if tensor._cdata in self._tensors:
+            self._tensor_refs[tensor._cdata] = self._weak(tensor)
+
+    def let_go(self, tensor: Any) -> None:
+        self._tensor_refs.pop(tensor._cdata, None)
 
     def look(self, values: Sequence[Any]) -> list[Any]:
         """The values of one call, in their order."""
@@ -76,7 +113,8 @@ class Eyes:
         if kind in _IMMUTABLE:
             return value
         if isinstance(value, torch.Tensor):
-            with self._unheard():
+            # A subclass may be asked for its sizes through __torch_function__ or the dispatcher.
+            with self._unheard(), unseen() if self._modes() else nullcontext():
                 return self._look_at_odd(value)
         if isinstance(value, (list, tuple)):
             return [self._look_at(each) for each in value]
@@ -129,6 +167,20 @@ class Eyes:
             del self._tensor_refs[key], self._tensors[key]
         for key in [key for key, ref in self._storage_refs.items() if ref.expired()]:
             del self._storage_refs[key], self._storages[key]
+
+
+def _swap(one: Any, other: Any) -> None:
+    """What torch.utils.swap_tensors calls while eyes are open."""
+    looking = list(_open)
+    for eyes in looking:
+        eyes.let_go(one)
+        eyes.let_go(other)
+    try:
+        _unpatched[0](one, other)
+    finally:
+        for eyes in looking:
+            eyes.hold(one)
+            eyes.hold(other)
 
 
 def _or(read: Any, otherwise: Any) -> Any:

@@ -1,9 +1,12 @@
 """Figures: records in, SVG text out (pure functions; PyTorch has no part that draws)."""
 
+from .call_path import call_path_figure
 from .compare import Panel, layout_comparison
 from .course import course_map
+from .forward import forward_figure, forward_layout
 from .graph import graph_figure, graph_layout
 from .key_set import key_set_figure
+from .onion import onion_figure
 from .overhead import overhead_figure
 from .portrait import portrait_figure
 from .reason import reason_figure
@@ -15,11 +18,15 @@ from .timeline import timeline_figure, timeline_layout
 __all__ = [
     "Panel",
     "Svg",
+    "call_path_figure",
     "course_map",
+    "forward_figure",
+    "forward_layout",
     "graph_figure",
     "graph_layout",
     "key_set_figure",
     "layout_comparison",
+    "onion_figure",
     "overhead_figure",
     "portrait_figure",
     "reason_figure",

@@ -5,10 +5,12 @@ version counter) and c10/core/StorageImpl.h (bytes, data pointer, use count). A 
 holds the tensor that it was taken from, so looking at a tensor does not keep it alive.
 """
 
+from .call_path import STATIONS, CallPath, Evidence, Frame, Station
 from .cheat_sheet import CheatSheet, KeyEntry
 from .copies import CopySite, HiddenCopies
 from .dispatch import Hop, Onion
 from .dispatch_table import DispatchRow, DispatchTable, Registration
+from .forward import ForwardEdge, ForwardGraph, ForwardNode, ForwardTensor
 from .graph import Graph, GraphNode, SavedTensor, SavedValues
 from .key_set import KeyLayout, KeySet, KeySets, KeyStep
 from .observation import ModuleCall, Observation, TensorStats
@@ -26,7 +28,9 @@ from .yaml_entry import Derivative, Formula, NativeFunction, SchemaArgument
 __all__ = [
     "COPYING",
     "DTYPE_LETTERS",
+    "STATIONS",
     "Alternative",
+    "CallPath",
     "CheatSheet",
     "Checkpoints",
     "CopySite",
@@ -35,7 +39,13 @@ __all__ = [
     "Derivative",
     "DispatchRow",
     "DispatchTable",
+    "Evidence",
     "Formula",
+    "ForwardEdge",
+    "ForwardGraph",
+    "ForwardNode",
+    "ForwardTensor",
+    "Frame",
     "Graph",
     "GraphNode",
     "HiddenCopies",
@@ -69,6 +79,7 @@ __all__ = [
     "SavedValues",
     "SchemaArgument",
     "Spread",
+    "Station",
     "StorageView",
     "Table",
     "TensorMeta",

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from .table import Rows, Table
+from .table import Rows, Table, folded_table, html_table
+
+if TYPE_CHECKING:
+    from ..draw import Svg
+
+# A notebook shows so many as a figure, and so many in a table.
+FIGURED, LISTED = 40, 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +98,20 @@ class Onion(Table):
 
     def caption(self) -> str:
         return f"{len(self.hops)} hop{'s' * (len(self.hops) != 1)}"
+
+    def figure(self) -> Svg:
+        """The kernels as layers around each other, the first 40 of them."""
+        from ..draw import onion_figure
+
+        return onion_figure(self)
+
+    def _repr_html_(self) -> str:
+        parts = [self.figure()._repr_html_()] if len(self) <= FIGURED else []
+        rows, left = self.rows()[:LISTED], len(self) - LISTED
+        more = f", of which the first {LISTED} are listed; rows() gives all" if left > 0 else ""
+        note = f"; {self.note}" if self.note else ""
+        table = folded_table if parts else html_table
+        return "".join([*parts, table(rows, self.caption() + more + note)])
 
     def text(self) -> str:
         """One line per hop, indented under the one that led to it; those of a backward pass under their node."""

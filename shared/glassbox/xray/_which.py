@@ -70,3 +70,17 @@ def _names(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names(constant)
+
+
+def wanted_operator(name: str, op: str) -> bool:
+    """Whether "aten.add.Tensor" is what "add", "add.Tensor", "aten.add" or "aten::add.Tensor" means; anything is ""."""
+    asked = op.replace("::", ".")
+    namespace, _, rest = name.partition(".")
+    base = rest.partition(".")[0]
+    return not op or asked in (name, rest, base, f"{namespace}.{base}")
+
+
+def node_in_words(name: str, number: int, saved: Sequence[str]) -> str:
+    """What a call's node is and keeps; that sizes and strides go with a tensor goes without saying."""
+    kept = sorted(each for each in saved if not each.endswith(("_sym_sizes", "_sym_strides")))
+    return f"grad_fn is {name}, number {number}; it saved {', '.join(kept) or 'nothing'}"

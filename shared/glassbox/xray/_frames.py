@@ -1,0 +1,83 @@
+"""Frames of PyTorch: a captured stack as the frames of one call (torch/csrc/profiler/combined_traceback.cpp)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..records import Frame
+from ._kernel_rows import short_place
+from ._stations import BOXING, evaluates_python, is_cpython, is_observer, short_name, station_of
+
+_CPYTHON_TREE = re.compile(r"^.*/[Pp]ython-?3[\w.+-]*/(?:\./)?(?=(?:Python|Objects|Modules|Include|Parser)/)")
+Symbol = tuple[str, int, str]
+
+
+def frames_of(stack: Sequence[Symbol], begin: tuple[str, str]) -> tuple[Frame, ...]:
+    """The frames of a call from a symbolized stack, outermost first.
+
+    begin   file and name of the Python function that made the call; it and what is around it are left out
+
+    Of the interpreter's own functions those stay that lead from bytecode into C++; so does every other function.
+    """
+    inside = _after(stack, begin)
+    ends = [nr for nr, (_, _, name) in enumerate(inside) if re.search(r"\bpythonFallback\b", name)]
+    found: list[Frame] = []
+    glue: list[Frame] = []
+    for nr, (file, line, name) in enumerate(inside):
+        watching = bool(ends) and nr >= ends[-1]
+        if watching and name == "__torch_dispatch__":
+            found.append(_python(file, line, name, observer=True))
+            break
+        if _is_python(file):
+            glue = []
+            found.append(_python(file, line, name, observer=watching))
+        elif is_cpython(name):
+            glue = [] if evaluates_python(name) else glue
+            glue.append(compiled_frame(file, line, name))
+        else:
+            # A mode of the program's own is no observer, and then it is not us that the state is kept for.
+            observer = watching or (is_observer(name) and len(ends) == 1)
+            found += [replace(each, observer=watching) for each in glue if not watching]
+            glue = []
+            found.append(replace(compiled_frame(file, line, name), observer=observer))
+    return _with_adapters(found)
+
+
+def _after(stack: Sequence[Symbol], begin: tuple[str, str]) -> list[Symbol]:
+    """What was called from `begin` on. Where the two kinds of frames could not be matched, C++ may follow Python whole:
+    then also without the interpreter's start.
+    """
+    start = max((nr for nr, (file, _, name) in enumerate(stack) if (file, name) == begin), default=-1)
+    return list(stack[start + 1 :])
+
+
+def _is_python(file: str) -> bool:
+    return file.endswith(".py") or file.startswith("<") or "ipykernel" in file
+
+
+def _python(file: str, line: int, name: str, observer: bool) -> Frame:
+    of_torch = "/site-packages/torch/" in file
+    place = short_place(file) if of_torch else file
+    return Frame(name, name, "python", place, line, 1 if of_torch and not observer else 0, observer)
+
+
+def compiled_frame(file: str, line: int, name: str) -> Frame:
+    """A function in C or C++ by its full name, with the station that the name tells."""
+    station = station_of(name)
+    place = "" if file in ("??", "") else _CPYTHON_TREE.sub("CPython: ", short_place(file))
+    return Frame(short_name(name), name, "c++", place, line, station, known=station > 0)
+
+
+def _with_adapters(frames: list[Frame]) -> tuple[Frame, ...]:
+    """Adapters beside a frame of the observer's are there because of it."""
+    result = list(frames)
+    for nr, frame in enumerate(frames):
+        if not BOXING.search(frame.full_name) or frame.observer:
+            continue
+        before = nr > 0 and result[nr - 1].observer
+        after = nr + 1 < len(frames) and is_observer(frames[nr + 1].full_name) and frames[nr + 1].observer
+        if before or after:
+            result[nr] = replace(frame, observer=True)
+    return tuple(result)

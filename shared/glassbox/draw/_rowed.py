@@ -102,12 +102,11 @@ def in_rows(sizes: Sequence[Size], lines: Sequence[Line], modules: Sequence[str]
             gap = NODE_GAP
         return width[left][1] + width[right][0] + gap + side * unshared(module_of[left], module_of[right])
 
+    from_top, to_bottom = _lengths(row_of, up), _lengths([-each for each in row_of], down)
+    uppers = [_spine(each, node, count, from_top) for node, each in enumerate(up)]
+    lowers = [_spine(each, node, count, to_bottom) for node, each in enumerate(down)]
     x = place_rows(
-        rows,
-        [_spine(each, node, count) for node, each in enumerate(up)],
-        [_spine(each, node, count) for node, each in enumerate(down)],
-        lambda one, two: one >= count and two >= count,
-        apart,
+        rows, _mutual(uppers, lowers), _mutual(lowers, uppers), lambda one, two: one >= count and two >= count, apart
     )
     least = min((at - width[node][0] for node, at in enumerate(x)), default=0.0)
     x = [at - least for at in x]
@@ -144,10 +143,30 @@ def _trunk_modules(lines: Sequence[Line], module_of: Sequence[str]) -> dict[tupl
     return {key: shared[-1] if shared else "" for key, shared in found.items()}
 
 
-def _spine(neighbours: Sequence[int], node: int, count: int) -> list[int]:
-    """Those neighbours that a node wants to be in line with: a line goes on straight, a node follows nodes."""
-    kind = [each for each in neighbours if (each >= count) == (node >= count)]
-    return list(dict.fromkeys(kind or neighbours))
+def _lengths(row_of: Sequence[int], toward: Sequence[Sequence[int]]) -> list[int]:
+    """For each node how many rows the longest path takes that comes to it from there."""
+    found = [0] * len(row_of)
+    for node in sorted(range(len(row_of)), key=row_of.__getitem__):
+        found[node] = max((found[each] + 1 for each in toward[node]), default=0)
+    return found
+
+
+def _spine(neighbours: Sequence[int], node: int, count: int, length: Sequence[int]) -> list[int]:
+    """Those neighbours that a node wants to be in line with: a line goes on straight, a node follows nodes, and of
+    these the ones on the longest path, so that what most of the graph hangs on is straight.
+    """
+    kind = [each for each in neighbours if (each >= count) == (node >= count)] or neighbours
+    longest = max((length[each] for each in kind), default=0)
+    return list(dict.fromkeys(each for each in kind if length[each] == longest))
+
+
+def _mutual(wishes: Sequence[Sequence[int]], back: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The wishes less those for a node that wants to be in line with others, who want so too."""
+
+    def taken(other: int, node: int) -> bool:
+        return node not in back[other] and any(other in wishes[each] for each in back[other])
+
+    return [[other for other in each if not taken(other, node)] for node, each in enumerate(wishes)]
 
 
 def _first_order(row_of: Sequence[int], up: Sequence[Sequence[int]], down: Sequence[Sequence[int]]) -> list[list[int]]:

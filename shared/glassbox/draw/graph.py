@@ -10,16 +10,26 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..records import DTYPE_LETTERS, Graph, GraphNode, SavedTensor, human_bytes
+from ..records import Graph, GraphNode, human_bytes
 from ._folding import Run, folded
+from ._node_words import (
+    COLOURS,
+    COMPACT,
+    KEPT_LEGEND,
+    TIP_LINES,
+    cut,
+    described,
+    kept_chips,
+    node_tip,
+    output_type,
+    output_types,
+    within,
+)
 from .scene import Chip, Link, Part, Places, Scene, picture, places
 from .svg import Svg
 
 # So many nodes are drawn one by one; of more, no more than so many runs.
 LIMIT, RUNS = 600, 150
-# From so many on, leaves stand beside what uses them, and what is kept is dots and a sum.
-COMPACT = 26
-_TIP_LINES = 24
 
 _CLASSES = {"view": "r4", "write": "r5", "custom": "r2", "checkpoint": "r2", "leaf": "r1", "parameter": "r1"}
 _LEGEND = {
@@ -31,16 +41,6 @@ _LEGEND = {
     "out": "several nodes",
     "r3": "result",
 }
-_KEPT_LEGEND = {
-    "hot": "keeps a result or input",
-    "kept-leaf": "keeps a leaf",
-    "kept-other": "keeps a constant",
-    "kept-packed": "packed by a hook",
-    "gone": "freed",
-    "bad": "changed since",
-}
-# A chip's colours: those of boxes, told apart by what they mean.
-_COLOURS = {"kept-leaf": "r1", "kept-other": "out", "kept-packed": "r2", "gone": "out gone"}
 
 
 def graph_figure(
@@ -85,7 +85,7 @@ def graph_scene(
         tuple(parts + roots),
         tuple(links),
         title or (f"backward graph of {name}" if name else "backward graph"),
-        _described(graph, caption),
+        described(graph, caption),
         caption,
         _legend([*parts, *roots]),
         direction == "backward",
@@ -158,8 +158,8 @@ def _part(plan: _Plan, run: Run, nr: int, compact: bool) -> Part:
         key=f"n{node.id}",
         title=node.name,
         cls=_CLASSES.get(node.kind, "r0"),
-        lines=tuple(_cut(line, 44) for line in lines if line),
-        chips=_kept_chips(node, compact),
+        lines=tuple(cut(line, 44) for line in lines if line),
+        chips=kept_chips(node, compact),
         beside=tuple(_leaf_chip(leaf, node.module) for leaf in leaves),
         tip=node_tip(node),
         classes=f"n{node.id}",
@@ -173,9 +173,9 @@ def _leaf_part(node: GraphNode) -> Part:
     lines = [output_types(node), *node.notes]
     return Part(
         key=f"n{node.id}",
-        title=_cut(name, 44),
+        title=cut(name, 44),
         cls="r1",
-        lines=tuple(_cut(line, 44) for line in lines if line),
+        lines=tuple(cut(line, 44) for line in lines if line),
         tip=node_tip(node),
         classes=f"n{node.id}",
         module=node.module,
@@ -183,13 +183,11 @@ def _leaf_part(node: GraphNode) -> Part:
 
 
 def _leaf_chip(leaf: GraphNode, module: str) -> Chip:
-    name = leaf.variable or "leaf"
-    if module and name.startswith(f"{module}."):
-        name = name[len(module) + 1 :]
-    elif leaf.module:
+    name = within(leaf.variable, module) or "leaf"
+    if leaf.module:
         name = ".".join(name.split(".")[-2:])
     shape = list(leaf.leaf or ())
-    return Chip(_cut(f"{name} {shape}", 40), "r1", node_tip(leaf), f"n{leaf.id}")
+    return Chip(cut(f"{name} {shape}", 40), "r1", node_tip(leaf), f"n{leaf.id}")
 
 
 def _run_part(plan: _Plan, run: Run, nr: int) -> Part:
@@ -203,53 +201,19 @@ def _run_part(plan: _Plan, run: Run, nr: int) -> Part:
     lines = [f"{len(inner):,} node{'s' * (len(inner) != 1)}"]
     if leaves:
         lines[0] += f", {len(leaves):,} lea{'f' if len(leaves) == 1 else 'ves'}"
-    lines += [_cut(f"{name} x {count:,}" if count > 1 else name, 40) for name, count in counts[:2]]
+    lines += [cut(f"{name} x {count:,}" if count > 1 else name, 40) for name, count in counts[:2]]
     kept = sum(node.nbytes for node in inner)
     chips = (Chip(human_bytes(kept), "hot", "kept for backward, what is kept twice counted twice"),) if kept else ()
-    tip = "\n".join([title, *(f"{name} x {count:,}" for name, count in counts[:_TIP_LINES])])
-    return Part(f"run{nr}", _cut(title, 44), "out", tuple(lines), chips, tip=tip, classes="run", module=run.module)
-
-
-def _kept_chips(node: GraphNode, compact: bool) -> tuple[Chip, ...]:
-    if not node.saved:
-        return ()
-    if compact and len(node.saved) > 1:
-        dots = [Chip("", _colours(saved), str(saved)) for saved in node.saved[:12]]
-        more = f"+{len(node.saved) - 12} " if len(node.saved) > 12 else ""
-        total = more + human_bytes(node.nbytes)
-        return (*dots, Chip(total, "plain", "\n".join(map(str, node.saved[:_TIP_LINES]))))
-    shown = node.saved if len(node.saved) <= 6 else node.saved[:5]
-    chips = [Chip(_chip_text(saved), _colours(saved), str(saved)) for saved in shown]
-    if len(node.saved) > len(shown):
-        rest = node.saved[len(shown) :]
-        chips.append(Chip(f"{len(rest)} more", "plain", "\n".join(map(str, rest[:_TIP_LINES]))))
-    return tuple(chips)
-
-
-def _chip_text(saved: SavedTensor) -> str:
-    after = {"freed": "freed", "packed": "packed"}.get(saved.state) or human_bytes(saved.nbytes)
-    return _cut(f"{saved.name} {after}{', changed' if saved.state == 'changed' else ''}", 34)
-
-
-def _meaning(saved: SavedTensor) -> str:
-    """What a saved tensor's colours say."""
-    state = {"freed": "gone", "packed": "kept-packed", "changed": "bad"}.get(saved.state)
-    if state:
-        return state
-    return {"leaf": "kept-leaf", "parameter": "kept-leaf", "constant": "kept-other"}.get(saved.kind, "hot")
-
-
-def _colours(saved: SavedTensor) -> str:
-    meaning = _meaning(saved)
-    return f"{_COLOURS.get(meaning, meaning)} {meaning}"
+    tip = "\n".join([title, *(f"{name} x {count:,}" for name, count in counts[:TIP_LINES])])
+    return Part(f"run{nr}", cut(title, 44), "out", tuple(lines), chips, tip=tip, classes="run", module=run.module)
 
 
 def _root_parts(graph: Graph) -> list[Part]:
     found = []
     for nr, (id, output_nr, name) in enumerate(graph.roots):  # noqa: A001
-        kind = _output_type(graph[id], output_nr)
+        kind = output_type(graph[id], output_nr)
         tip = f"{name}: {kind}, output {output_nr} of {graph[id].name}"
-        found.append(Part(f"root{nr}", _cut(name, 44), "r3", (kind,) if kind else (), tip=tip, classes="root"))
+        found.append(Part(f"root{nr}", cut(name, 44), "r3", (kind,) if kind else (), tip=tip, classes="root"))
     return found
 
 
@@ -281,59 +245,9 @@ def _root_links(plan: _Plan, graph: Graph) -> list[Link]:
     ]
 
 
-def output_types(node: GraphNode) -> str:
-    """The types of a node's forward outputs: "f32[3, 4]", "4 x f32[]"."""
-    types = [_output_type(node, nr) for nr in range(len(node.outputs))]
-    if len(types) > 1 and len(set(types)) == 1:
-        return f"{len(types)} x {types[0]}"
-    if len(types) > 2:
-        return f"{types[0]} and {len(types) - 1} more"
-    return ", ".join(types)
-
-
-def _output_type(node: GraphNode, nr: int) -> str:
-    if nr >= len(node.outputs):
-        return ""
-    dtype = node.dtypes[nr] if nr < len(node.dtypes) else ""
-    return f"{DTYPE_LETTERS.get(dtype, dtype)}{list(node.outputs[nr])}"
-
-
-def node_tip(node: GraphNode) -> str:
-    """All that is known of a node, line by line."""
-    number = "" if node.sequence_nr is None else f", number {node.sequence_nr}"
-    lines = [f"{node.name} (node {node.id}{number})"]
-    lines += [f"{label}: {value}" for label, value in (("module", node.module), ("variable", node.variable)) if value]
-    if node.outputs:
-        lines.append(f"{'leaf' if node.leaf is not None else 'output'}: {output_types(node)} {node.device}".rstrip())
-    lines += [f"keeps {saved}" for saved in node.saved[:_TIP_LINES]]
-    if len(node.saved) > _TIP_LINES:
-        lines.append(f"keeps {len(node.saved) - _TIP_LINES} tensors more")
-    lines += [f"keeps {name} = {value}" for name, value in node.values[:_TIP_LINES]]
-    lines += [f"gradient {nr}: none is wanted" for nr, edge in enumerate(node.edges) if edge is None]
-    return "\n".join([*lines, *node.notes])
-
-
 def _legend(parts: Sequence[Part]) -> tuple[tuple[str, str], ...]:
     boxes = {part.cls for part in parts} | {chip.cls for part in parts for chip in part.beside}
     chips = {cls for part in parts for chip in part.chips for cls in chip.cls.split()}
     found = [(cls, label) for cls, label in _LEGEND.items() if cls in boxes]
-    kept = [(f"{_COLOURS.get(cls, cls)} {cls} chip", label) for cls, label in _KEPT_LEGEND.items() if cls in chips]
+    kept = [(f"{COLOURS.get(cls, cls)} {cls} chip", label) for cls, label in KEPT_LEGEND.items() if cls in chips]
     return tuple(found + kept)
-
-
-def _described(graph: Graph, caption: str) -> str:
-    """The text alternative: the whole graph where it is small, what is most in it where it is not."""
-    if len(graph) > COMPACT:
-        counts = Counter(node.name for node in graph if node.leaf is None).most_common(8)
-        return f"{caption}. Most frequent: " + ", ".join(f"{name} {count:,} times" for name, count in counts) + "."
-    said = []
-    for node in graph:
-        label = f"{node.name}{f' of {node.variable}' if node.variable else ''}"
-        targets = ", ".join(f"{graph[edge[0]].name} {edge[0]}" for edge in node.edges if edge is not None)
-        kept = f" keeping {', '.join(each.name for each in node.saved)}" if node.saved else ""
-        said.append(f"{node.id} is {label}{kept}{f', leading to {targets}' if targets else ''}")
-    return f"{caption}. {'; '.join(said)}." if said else caption
-
-
-def _cut(line: str, count: int) -> str:
-    return line if len(line) <= count else f"{line[: count - 1]}…"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -192,21 +192,26 @@ class Graph(Table):
                 yield node, saved
 
     def rows(self) -> Rows:
-        return [self._row(node) for node in self.nodes]
+        return self._rows(self.nodes)
 
-    def _row(self, node: GraphNode) -> dict[str, Any]:
+    def _rows(self, nodes: Sequence[GraphNode]) -> Rows:
+        with_variables, with_modules, with_notes = (
+            any(getattr(node, column) for node in self.nodes) for column in ("variable", "module", "notes")
+        )
+        return [self._row(node, with_variables, with_modules, with_notes) for node in nodes]
+
+    def _row(self, node: GraphNode, with_variables: bool, with_modules: bool, with_notes: bool) -> dict[str, Any]:
         row: dict[str, Any] = {"id": node.id, "node": node.name}
-        columns = {
-            "variable": lambda each: each.variable,
-            "module": lambda each: each.module,
-            "number": lambda each: each.sequence_nr,
-        }
-        row |= {name: of(node) for name, of in columns.items() if name == "number" or any(map(of, self.nodes[:SHOWN]))}
+        if with_variables:
+            row["variable"] = node.variable
+        if with_modules:
+            row["module"] = node.module
+        row["number"] = node.sequence_nr
         row["goes to"] = ", ".join("-" if edge is None else _edge(edge) for edge in node.edges)
         row["shape"] = ", ".join(map(str, map(list, node.outputs)))
         row["saved"] = ", ".join(f"{each.name} {_what(each)}" for each in node.saved)
         row["bytes"] = node.nbytes
-        if any(each.notes for each in self.nodes[:SHOWN]):
+        if with_notes:
             row["notes"] = "; ".join(node.notes)
         return row
 
@@ -227,9 +232,6 @@ class Graph(Table):
                 parts.append(f"{count:,} saved tensor{'s' * (count != 1)} {words}")
         return ", ".join(parts)
 
-    def __str__(self) -> str:
-        return self.caption() + "\n" + Table.__str__(self).partition("\n")[2] if self.nodes else self.caption()
-
     def figure(self, **options: Any) -> Svg:
         """The graph as a picture; options are those of glassbox.draw.graph_figure."""
         from ..draw import graph_figure
@@ -237,7 +239,7 @@ class Graph(Table):
         return graph_figure(self, **options)
 
     def _repr_html_(self) -> str:
-        return illustrated(self.figure(), [self._row(node) for node in self.nodes[:SHOWN]], self, len(self.nodes))
+        return illustrated(self.figure(), self._rows(self.nodes[:SHOWN]), self, len(self.nodes))
 
 
 def illustrated(figure: Svg, rows: Rows, table: Table, count: int) -> str:

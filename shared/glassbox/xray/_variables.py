@@ -22,8 +22,8 @@ _SHELL = {"In", "Out", "exit", "quit", "get_ipython"}
 _DEPTH = 2
 _ITEMS = 1_000
 _VISITS = 20_000
-# the dict, a local name and the call itself
-_OWN_REFERENCES = 3
+# the frame's, ours in two functions, and the call's itself
+_OWN_REFERENCES = 4
 _PLAIN = (int, float, str, bytes, bool, complex, type(None), type, ModuleType)
 
 
@@ -32,6 +32,7 @@ class Names:
 
     of(tensor)        the name of a leaf, or of any tensor object that a variable holds; "" if none is known
     of_outputs(node)  (output_nr, name) of the variables that hold a node's outputs
+    held(kind)        (name, tensor) of every tensor of a class that was named as an object
     held_outputs(n)   the tensors themselves that those names stand for
     owner_of(tensor)  the path of the module that has the tensor as a parameter; None where none is known to
     """
@@ -43,12 +44,16 @@ class Names:
         self._owner: dict[int, str] = {}
         # What a property made on the way, such as a list's copy, must outlive the names that its address stands for.
         self._kept: list[Any] = []
+        self._objects: list[tuple[str, Any]] = []
 
     def of(self, tensor: Any) -> str:
         return self._of.get(id(tensor), "")
 
     def of_outputs(self, node: Any) -> tuple[tuple[int, str], ...]:
         return tuple(sorted(self._outputs.get(id(node), {}).items()))
+
+    def held(self, kind: type) -> list[tuple[str, Any]]:
+        return [(name, tensor) for name, tensor in self._objects if isinstance(tensor, kind)]
 
     def held_outputs(self, node: Any) -> list[Any]:
         return [tensor for _, tensor in sorted(self._held.get(id(node), {}).items())]
@@ -61,6 +66,7 @@ class Names:
         if id(tensor) not in self._of:
             self._of[id(tensor)] = name
             self._kept.append(tensor)
+            self._objects.append((name, tensor))
         node = _node_of(tensor)
         if node is not None:
             self._outputs.setdefault(id(node), {}).setdefault(int(tensor.output_nr), name)
@@ -87,7 +93,10 @@ def caller() -> FrameType:
 
 
 def names_in_scope(
-    frame: FrameType, given: Iterable[tuple[str, Any]] = (), model: Any = None, wanted: Callable[[Any], bool] = bool
+    frame: FrameType,
+    given: Iterable[tuple[str, Any]] = (),
+    model: Any = None,
+    wanted: Callable[[Any], bool] = lambda parameter: True,
 ) -> Names:
     """Names from, in this order: what is given, the model's parameters, the variables that the frame sees.
 
@@ -118,10 +127,30 @@ def _scope(frame: FrameType) -> dict[str, Any]:
     local = frame.f_locals
     found = {name: value for name, value in dict(local).items() if not _hidden(name)}
     if frame.f_code.co_flags & inspect.CO_OPTIMIZED:
-        if type(local) is dict and sys.getrefcount(local) <= _OWN_REFERENCES:
-            local.clear()
+        _forget(frame, local)
         found |= {n: v for n, v in list(frame.f_globals.items()) if n not in found and not _hidden(n)}
     return found
+
+
+def held_names(frame: FrameType, values: Iterable[Any]) -> list[tuple[str, Any]]:
+    """(name, tensor) of those among the values that a variable of this very frame holds."""
+    wanted = {id(value): value for value in values if is_tensor_type(type(value))}
+    if not wanted:
+        return []
+    local = frame.f_locals
+    found: dict[int, tuple[str, Any]] = {}
+    for name, value in list(local.items()):
+        if id(value) in wanted and not _hidden(name):
+            found.setdefault(id(value), (name, value))
+    _forget(frame, local)
+    return list(found.values())
+
+
+def _forget(frame: FrameType, local: Any) -> None:
+    """Empty the dict of its variables that a function's frame keeps when asked for them, unless others hold it."""
+    function = frame.f_code.co_flags & inspect.CO_OPTIMIZED and type(local) is dict
+    if function and sys.getrefcount(local) <= _OWN_REFERENCES:
+        local.clear()
 
 
 def _hidden(name: str) -> bool:

@@ -52,7 +52,12 @@ def grad_graph(*tensors: Any, names: Mapping[str, Any] | None = None, model: Any
     if len(kinds) > 1:
         raise TypeError("grad_graph: torch and mini tensors have no graph in common; pass those of one framework.")
     given = [*pairs, *dict(names or {}).items()]
-    return _of_torch(pairs, given, model, frame) if kinds.pop() else _of_mini(pairs, given, model, frame)
+    return graph_of(pairs, given, model, frame)
+
+
+def graph_of(pairs: Sequence[tuple[str, Any]], given: Iterable[tuple[str, Any]], model: Any, frame: FrameType) -> Graph:
+    """grad_graph of named tensors that all have a graph behind them; names are looked for in the frame."""
+    return (_of_torch if is_torch(pairs[0][1]) else _of_mini)(pairs, given, model, frame)
 
 
 def _require_grad_fn(name: str, tensor: Any) -> None:

@@ -92,6 +92,10 @@ class Recorder:
         events = line.events[since:] if 0 <= since <= len(line.events) else line.events
         return records.Timeline(events, line.dropped)
 
+    def number_of(self, tensor: Any) -> int:
+        """The number by which the records call a tensor: $number."""
+        return self._tensors(tensor)
+
     def recording(self) -> records.Recording:
         """All of it, frozen."""
         return records.Recording(self.ops, self.hops, self.saved, self.launches)

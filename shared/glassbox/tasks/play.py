@@ -15,7 +15,7 @@ def running_on(**pieces: Callable[..., Any]) -> Iterator[None]:
 
     So a lab runs from top to bottom at every stage of the work. ValueError for a name that is no piece.
     """
-    names = ", ".join(pieces)
+    names = ", ".join(pieces) or "function"
     with mini.using(**pieces):
         try:
             yield

@@ -152,7 +152,7 @@ class SavedMemory(Table):
     def checkpointing(self, *modules: str) -> int:
         """Bytes that the graph would keep less, after the forward pass, with each of these modules checkpointed.
 
-        modules   paths as in `calls`, or class names, which mean every module of that class
+        modules   paths as in `calls`, or class names, which mean every module of that class but the outermost one
 
         What is kept inside and nowhere else goes; the inputs stay. Negative where the inputs are more. KeyError for
         what was not called.
@@ -164,7 +164,8 @@ class SavedMemory(Table):
         paths = dict.fromkeys(call.module for call in self.calls if call.module)
         kinds: dict[str, set[str]] = {}
         for call in self.calls:
-            kinds.setdefault(call.kind, set()).add(call.module)
+            if call.module:
+                kinds.setdefault(call.kind, set()).add(call.module)
         asked = [(path, path) for path in paths]
         asked += [(kind, f"each {kind} ({len(found)})") for kind, found in kinds.items() if len(found) > 1]
         lines = []
@@ -177,7 +178,7 @@ class SavedMemory(Table):
     def _numbers(self, modules: Iterable[str]) -> set[int]:
         found: set[int] = set()
         for name in modules:
-            numbers = {call.number for call in self.calls if name in (call.module, call.kind)}
+            numbers = {call.number for call in self.calls if call.module and name in (call.module, call.kind)}
             if not numbers:
                 known = ", ".join(dict.fromkeys(repr(call.module) for call in self.calls if call.module)) or "none"
                 raise KeyError(f"no module {name!r} was called; the modules are {known}.")

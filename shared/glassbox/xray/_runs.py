@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from types import BuiltinFunctionType
 from typing import Any
 
 import torch
@@ -143,6 +145,9 @@ class Untouched:
                 self.keep_grads([each])
             if "torch._dynamo" in sys.modules:
                 stack.enter_context(torch.compiler.set_stance("force_eager"))
+                # That hooks are seen twice where a compiled module lies in another one is taken care of.
+                stack.enter_context(warnings.catch_warnings())
+                warnings.filterwarnings("ignore", "Using `torch.compile", UserWarning)
             self._looking = register_module_forward_pre_hook(lambda module, _inputs: self._capture(module))
             stack.callback(self.seen)
             self._stack = stack.pop_all()
@@ -292,6 +297,8 @@ def progress(what: str) -> Iterator[Progress]:
 def name_of(target: Any) -> str:
     if isinstance(target, torch.nn.Module):
         return type(target).__name__
+    if isinstance(target, BuiltinFunctionType):
+        return target.__name__
     name: str = getattr(target, "__qualname__", "") or type(target).__name__
     return name.rpartition("<locals>.")[2].strip("<>")
 

@@ -55,6 +55,10 @@ def profile(
     not put back; written parameters are said. Compiled functions run eagerly. Fake and meta tensors give counts, FLOPs
     and bytes, no times.
 
+    While a dispatch mode looks on, PyTorch itself does three things in another way: the engine adds gradients that meet
+    with add instead of add_, reshape makes its views by view instead of _reshape_alias, and modes are told of the
+    shallow copies of saved results as detach, which is no operator call otherwise.
+
     TypeError for what cannot be called, ValueError for uninitialized lazy layers, for backward=True where nothing
     requires a gradient, and for parameters whose hooks may step an optimizer in backward.
     """
@@ -145,7 +149,7 @@ class _Counter(TorchDispatchMode):
 
     def _place(self, node: Any) -> str:
         in_loss = self._stage != "forward" if node is None else internals.sequence_nr(node) in self._loss
-        return self._tracker.path() or (_LOSS if in_loss else "")
+        return self._tracker.path().replace("._orig_mod", "") or (_LOSS if in_loss else "")
 
 
 class _FlopsInside(TorchDispatchMode):

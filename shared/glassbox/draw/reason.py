@@ -57,8 +57,7 @@ def _hops(call: WhyCall, x: float, y: float) -> tuple[str, float, float]:
     """The kernels that ran, with the height and width that they need; the winner's row alone where none was seen."""
     hops = list(call.hops)[:HOPS_SHOWN]
     if not hops:
-        words = f"{call.winner}: {call.row.kind}, {call.row.meaning}"
-        return text(x, y + 14, words, "bad" if call.row.kind == "missing" else "m", size=12), 22, mono_width(words, 12)
+        return _layers(call, x, y)
     labels = [f"{hop.op} @ {hop.key}" for hop in hops]
     ends = [INDENT * hop.depth + mono_width(label, 12) + 20 for hop, label in zip(hops, labels, strict=True)]
     notes = max(ends) + 16
@@ -69,7 +68,7 @@ def _hops(call: WhyCall, x: float, y: float) -> tuple[str, float, float]:
         box = rect(left, top, mono_width(label, 12) + 20, BAR, rx=5)
         words = f"{hop.kind}{'  ' + hop.place if hop.place else ''}{' (inferred)' if hop.inferred else ''}"
         tip = f"{hop.key}: key set {hop.key_set:#x}, {', '.join(hop.keys)}"
-        parts.append(group(box + text(left + 10, top + 15, label, size=12), f"k {_colour(call, hop)}", tip))
+        parts.append(group(box + text(left + 10, top + 15, label, size=12), f"k {_colour(call, hop.key)}", tip))
         parts.append(text(x + notes, top + 15, words, "m", size=11))
         width = max(width, notes + mono_width(words, 11))
     tall = len(hops) * STEP
@@ -80,10 +79,25 @@ def _hops(call: WhyCall, x: float, y: float) -> tuple[str, float, float]:
     return "".join(parts), tall, width
 
 
-def _colour(call: WhyCall, hop: Hop) -> str:
+def _layers(call: WhyCall, x: float, y: float) -> tuple[str, float, float]:
+    """The rows that a call would go through, where no kernel was seen."""
+    parts: list[str] = []
+    width = 0.0
+    for nr, row in enumerate(call.layers):
+        top = y + nr * STEP
+        box = rect(x, top, mono_width(row.key, 12) + 20, BAR, rx=5) + text(x + 10, top + 15, row.key, size=12)
+        parts.append(group(box, f"k {'bad' if row.kind == 'missing' else _colour(call, row.key)}"))
+        words = f"{row.kind}  {row.place}" if row.place else f"{row.kind}: {row.meaning}"
+        left = x + mono_width(row.key, 12) + 36
+        parts.append(text(left, top + 15, words, "bad" if row.kind == "missing" else "m", size=11))
+        width = max(width, left - x + mono_width(words, 11))
+    return "".join(parts), len(call.layers) * STEP, width
+
+
+def _colour(call: WhyCall, key: str) -> str:
     layout = call.key_sets.layout
     try:
-        return COLOURS.get(family(layout.pair(hop.key)[0]), "r5")
+        return COLOURS.get(family(layout.pair(key)[0]), "r5")
     except KeyError:
         return "out"
 

@@ -38,7 +38,7 @@ class WhyCall(Table):
     op          "aten.add.Tensor"
     key_sets    how its key set came about, reckoned from the arguments, the thread's sets and the operator's table
     origins     where each key comes from and what takes it away
-    row         the row of the winner: what ran first
+    layers      the row of each key that is left, highest first: layers[0] is the winner's, which runs first
     seen        the key set that the dispatcher itself worked out, as the 64-bit number
     hops        the kernels that really ran, the first one at depth 0; empty where the call failed
     context     what else was at work, in words: "autocast is on for CPU", "vmap (level 1)"
@@ -47,7 +47,7 @@ class WhyCall(Table):
     op: str
     key_sets: KeySets
     origins: tuple[KeyOrigin, ...]
-    row: DispatchRow
+    layers: tuple[DispatchRow, ...]
     seen: int
     hops: Onion
     context: tuple[str, ...] = ()
@@ -56,6 +56,11 @@ class WhyCall(Table):
     def winner(self) -> str:
         """The key that the call went to first."""
         return self.key_sets.winner
+
+    @property
+    def row(self) -> DispatchRow:
+        """The winner's row of the table."""
+        return self.layers[0]
 
     @property
     def agrees(self) -> bool:
@@ -87,8 +92,9 @@ class WhyCall(Table):
         found: Rows = [{"step": each.step, "key": each.key, "because": each.because} for each in self.origins]
         left = ", ".join(self.key_sets.effective.keys) or "nothing"
         found.append({"step": "= effective", "key": left, "because": "what the call's key set is"})
-        words = f"{self.row.kind}{f' at {self.row.place}' if self.row.place else ''}: {self.row.meaning}"
-        found.append({"step": "highest", "key": self.winner, "because": words})
+        found.append({"step": "highest", "key": self.winner, "because": _kernel(self.row)})
+        if not self.hops:
+            found += [{"step": "below it", "key": each.key, "because": _kernel(each)} for each in self.layers[1:]]
         for nr, hop in enumerate(self.hops):
             kernel = f"{hop.kind}{f' at {hop.place}' if hop.place else ''}"
             step = "first kernel" if nr == 0 else f"{'. ' * hop.depth}then"
@@ -110,11 +116,15 @@ class WhyCall(Table):
         return self.figure()._repr_html_() + html_table(self.rows(), self.caption())
 
 
+def _kernel(row: DispatchRow) -> str:
+    return f"{row.kind}{f' at {row.place}' if row.place else ''}: {row.meaning}"
+
+
 @dataclass(frozen=True, slots=True)
 class Why(Table):
     """Why each operator call of a program went to its kernel; made by `why`. Iterating, len() and [] give WhyCalls.
 
-    error   what the program raised, where a call reached no kernel: the last call is the one that failed
+    error   what the program raised, where a call came to a row without a kernel: the last call is the one that failed
     """
 
     calls: tuple[WhyCall, ...]

@@ -41,9 +41,11 @@ class OfTorch:
     def watch(self, see: Callable[[TopCall], None], passed_over: bool = True) -> AbstractContextManager[None]:
         def saw(op: Any, key_set: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
             included, excluded = internals.local_sets()
-            brought = tuple(self._brought(internals.schema_arguments(op), args, kwargs))
+            names = internals.schema_arguments(op)
+            brought = [*self._brought(names, args, kwargs)]
+            brought += self._undefined(names, args, kwargs, key_set & ~included, brought)
             around = self.surroundings()
-            see(TopCall(str(op), op.name(), brought, included, excluded, key_set, around, self))
+            see(TopCall(str(op), op.name(), tuple(brought), included, excluded, key_set, around, self))
 
         return internals.top_calls(saw, internals.PASSED_OVER if passed_over else ())
 
@@ -74,6 +76,27 @@ class OfTorch:
             yield Brought(name, "Generator", self._of_backend(value.device.type))
         elif kind in ("Tensor", "Optional[Tensor]") and isinstance(value, int | float | complex):
             yield Brought(name, f"number {value}", self._of_number())
+
+    def _undefined(
+        self,
+        names: Sequence[tuple[str, str]],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        seen: int,
+        brought: Sequence[Brought],
+    ) -> Iterator[Brought]:
+        """An undefined tensor, which C++ passes for one that is not there: Python gets None, only its keys tell.
+
+        seen   the call's keys without those of the thread
+        """
+        layout = self.layout()
+        keys = layout.bits("AutogradOther", "ADInplaceOrView")
+        for each in brought:
+            seen &= ~each.bits
+        given = dict(zip((name for name, _ in names), args, strict=False)) | dict(kwargs)
+        empty = [name for name, kind in names if "Tensor" in kind and given.get(name, 0) is None]
+        if seen & layout.bits("AutogradOther") and empty:
+            yield Brought(", ".join(empty), "undefined tensor", keys)
 
     def _of_backend(self, device: str) -> int:
         layout = self.layout()

@@ -72,6 +72,8 @@ def _of_argument(brought: Brought, layout: KeyLayout) -> Iterator[tuple[str, str
         elif functionality.startswith("Autocast"):
             device = functionality.removeprefix("Autocast")
             yield key, f"every tensor on {device} has it; it counts only while autocast is on"
+        elif brought.kind == "undefined tensor":
+            yield key, "an undefined tensor has it, which C++ passes for one that is not there (Python sees None)"
         elif functionality == "Python":
             yield key, f"{brought.kind} has a __torch_dispatch__ of its own"
         elif functionality == "FuncTorchBatched":

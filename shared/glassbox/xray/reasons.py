@@ -7,6 +7,7 @@ out and with the kernels that really ran.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -25,9 +26,10 @@ def why(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Why:
     table with its kind, file and line; and each kernel that ran, down to the backend. For the operator calls of fn
     itself: those that kernels make in turn are among the hops.
 
-    Works over tensors of torch and of the mini-framework. Where a call reaches no kernel, the record says so with what
-    was raised, and the last call explains it; whatever else fn raises is raised. For PyTorch, hooks around all kernels
-    are there while fn runs, as in `onion`, which see for what they cannot see; `keys(fn, *args)` does without.
+    Works over tensors of torch and of the mini-framework. Where a call comes to a row without a kernel, the record
+    has what was raised, and its last call explains it; whatever else fn raises is raised. For PyTorch, hooks around
+    all kernels are there while fn runs, as in `onion`, which see for what they cannot see; `keys(fn, *args)` does
+    without.
     TypeError where fn cannot be called, ValueError where it calls no operator.
     """
     if not callable(fn):
@@ -41,37 +43,34 @@ def why(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Why:
     try:
         hops = framework_of_call(fn, args, kwargs).hops(run)
     except NotImplementedError as problem:
-        if not calls or _tables(calls)[1][-1].kind != "missing":
+        # What torch and mini both say of a row without a kernel; a function may raise the same of its own.
+        said = re.match(r"Could not run '[^']+' with arguments from the '[^']+' backend", str(problem))
+        if not calls or said is None:
             raise
-        error = str(problem).strip().splitlines()[0]
-    sets, rows = _tables(calls)
+        error = said[0]
+    tables = {call.name: call.framework.table(call.name) for call in calls}
+    rows = {name: {key: read_row(key, text) for key, text in table.items()} for name, table in tables.items()}
     parts = _hops_of(calls, hops)
     return Why(
         tuple(
-            WhyCall(call.op, each[0], each[1], row, call.key_set, part, context_of(call.around))
-            for call, each, row, part in zip(calls, sets, rows, parts, strict=True)
+            _explained(call, tables[call.name], rows[call.name], part) for call, part in zip(calls, parts, strict=True)
         ),
         error,
     )
 
 
-def _tables(calls: Sequence[TopCall]) -> tuple[list[tuple[Any, Any]], list[DispatchRow]]:
-    """Per call (key sets, origins), and the row of its winner, from the tables as they are without hooks."""
-    texts: dict[str, dict[str, str]] = {}
-    reckoned, winners = [], []
-    for call in calls:
-        if call.name not in texts:
-            texts[call.name] = call.framework.table(call.name)
-        table = texts[call.name]
-        sets = key_sets_of(call, table)
-        rows = {key: read_row(key, text) for key, text in table.items()}
-        reckoned.append((sets, origins_of(call, sets, rows)))
-        winners.append(rows.get(sets.winner, DispatchRow(sets.winner, "missing")))
-    return reckoned, winners
+def _explained(call: TopCall, table: dict[str, str], rows: dict[str, DispatchRow], hops: Onion) -> WhyCall:
+    sets = key_sets_of(call, table)
+    left = sets.effective
+    # Of a functionality with several backends the highest one's row counts.
+    backend = left.backends[-1] if left.backends else ""
+    keys = [sets.layout.key(each, backend) for each in reversed(left.functionalities)] or ["Undefined"]
+    layers = tuple(rows.get(key, DispatchRow(key, "missing")) for key in keys)
+    return WhyCall(call.op, sets, origins_of(call, sets, rows), layers, call.key_set, hops, context_of(call.around))
 
 
 def _hops_of(calls: Sequence[TopCall], hops: Onion) -> Iterator[Onion]:
     """The hops of each call: those of the program in their order, of which a few (detach) are no calls of ours."""
-    groups = iter(hops.calls())
+    groups = iter(hops.calls() if len(hops) else ())
     for call in calls:
         yield next((group for group in groups if group[0].op == call.op), Onion(()))

@@ -1,8 +1,8 @@
 """Python lines: where in the program a call was made, and what it called (torch/utils/_traceback.py tells C++ too).
 
-The frames of PyTorch and of this package are stepped over. What the line called is read from the bytecode's own
-positions, so that no source is needed: in `x.t().reshape(6)` the call that is running covers all of it, and the last
-name that begins where it begins is `reshape`.
+The frames of PyTorch, of the standard library and of this package are stepped over. What the line called is read from
+the bytecode's own positions, so that no source is needed: in `x.t().reshape(6)` the call that is running covers all of
+it, and the last name that begins where it begins is `reshape`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import inspect
 import linecache
 import os
 import sys
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
@@ -21,6 +22,8 @@ import torch
 
 _TORCH = f"{Path(inspect.getfile(torch)).parent}{os.sep}"
 _OWN = f"{Path(__file__).parent.parent}{os.sep}"
+_STANDARD = f"{sysconfig.get_path('stdlib')}{os.sep}"
+_INSTALLED = ("site-packages", "dist-packages")
 # Python code of PyTorch through which every call of a mode goes; it asks for nothing by itself.
 _MACHINERY = tuple(
     f"{_TORCH}{name}".replace("/", os.sep)
@@ -87,7 +90,7 @@ def _kind(code: CodeType) -> str:
     name = code.co_filename
     if name.startswith(_OWN):
         return "own"
-    if name.startswith(_MACHINERY):
+    if name.startswith(_MACHINERY) or name.startswith(_STANDARD) and not any(each in name for each in _INSTALLED):
         return "machinery"
     # Generated code has a name of its own, such as <string>; in torch's files there is no program.
     return "torch" if name.startswith(_TORCH) or name.startswith("<eval_with_key>") else "program"
@@ -97,7 +100,8 @@ def _kind(code: CodeType) -> str:
 def called_at(code: CodeType, at: int) -> str:
     """What the instruction at the byte offset `at` calls: a function's name, an operator, "[]" or "[]="."""
     steps = list(dis.get_instructions(code))
-    running = next((step for step in steps if step.offset == at), None)
+    # While a function of Python runs, its caller's offset is that of the call's last cache entry.
+    running = max((step for step in steps if step.offset <= at), key=lambda step: step.offset, default=None)
     if running is None:
         return ""
     if running.opname.startswith("BINARY_OP"):
@@ -119,7 +123,7 @@ def called_at(code: CodeType, at: int) -> str:
     found, furthest = "", (0, -1)
     for step in steps:
         where = step.positions
-        if step.offset >= at or where is None or step.opname not in _NAMES or where.end_lineno is None:
+        if step.offset >= running.offset or where is None or step.opname not in _NAMES or where.end_lineno is None:
             continue
         ends = (where.end_lineno, where.end_col_offset or 0)
         if (where.lineno, where.col_offset) == begins and ends >= furthest:
@@ -134,7 +138,7 @@ def _short(file: str) -> str:
     cell = getattr(getattr(shell and shell.get_ipython(), "compile", None), "format_code_name", lambda _: None)(file)
     if cell:
         return str(cell[1])
-    for root in ("site-packages", "dist-packages"):
+    for root in _INSTALLED:
         before, _, after = file.rpartition(f"{root}/")
         if before:
             return after

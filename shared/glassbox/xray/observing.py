@@ -160,6 +160,8 @@ def _torch_hooks(watch: _Watch) -> Iterator[None]:
     import torch
     from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+    from ._torch_internals.modes import forget_hook
+
     def before(module: Any, args: Any) -> None:
         # The compiler would take the looking into the graph.
         if not torch.compiler.is_compiling():
@@ -176,7 +178,7 @@ def _torch_hooks(watch: _Watch) -> Iterator[None]:
         yield
     finally:
         for handle in handles:
-            handle.remove()
+            forget_hook(handle)
 
 
 @contextlib.contextmanager

@@ -165,6 +165,12 @@ def unseen() -> AbstractContextManager[Any]:
     return context
 
 
+def forget_hook(handle: Any) -> None:
+    """Remove a global forward hook; PyTorch's own remove() leaves a note that it wanted keyword arguments."""
+    handle.remove()
+    private("torch.nn.modules.module._global_forward_hooks_with_kwargs").pop(handle.id, None)
+
+
 def uncompiled(module: Any) -> Any:
     """The module that torch.compile wrapped; the module itself where it did not."""
     return getattr(module, "_orig_mod", module)

@@ -41,7 +41,7 @@ class NativeFunction(Table):
     dispatch    (keys, kernel): the C++ function in at::native that is registered to these keys
     delegate    the entry that structured_delegate names
     kind        what the generator makes of it: "composite implicit", "composite explicit", "structured", "delegates",
-                "backends", "generated" or "absent"
+                "backends", "no kernel", "generated" or "absent"
     generated_by  the entry that the generator made this operator from, where it has none of its own
     notes       (what, in words) for the rows: what the fields mean and what the generator does
     text        the entry itself; "" where there is none
@@ -157,8 +157,9 @@ class Derivative(Table):
 
     @property
     def saved(self) -> tuple[str, ...]:
-        """All values that its node may keep, each once."""
-        return tuple(dict.fromkeys(name for formula in self.backward for name in formula.saved))
+        """The values that its nodes may keep, each once; by the formulas for all keys, where there are such."""
+        chosen = [each for each in self.backward if each.key == "Default"] or self.backward
+        return tuple(dict.fromkeys(name for formula in chosen for name in formula.saved))
 
     def formula(self, argument: str) -> str:
         """The formula for the gradient of an argument; KeyError where it has none."""

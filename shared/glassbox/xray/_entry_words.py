@@ -57,6 +57,8 @@ def kind_of(entry: Mapping[str, Any]) -> str:
         return "structured"
     if "structured_delegate" in entry:
         return "delegates"
+    if "dispatch" in entry and not entry["dispatch"]:
+        return "no kernel"
     keys = [key.strip() for keys in entry.get("dispatch", {}) for key in keys.split(",")]
     if "CompositeImplicitAutograd" in keys or not keys:
         return "composite implicit"
@@ -113,6 +115,10 @@ def _conclusion(name: str, entry: Mapping[str, Any], kind: str, derived: bool) -
         return (
             f"{how}, so its C++ function is registered to CompositeImplicitAutograd: it runs on every backend, calls "
             f"other operators, and autograd records those. {'' if not derived else formula}".strip()
+        )
+    if kind == "no kernel":
+        return (
+            f"Its dispatch line is empty: the generator registers no kernel, and others do, from Python too. {formula}"
         )
     if kind == "composite explicit":
         return f"One kernel serves every backend that has none of its own, below autograd. {formula}"

@@ -52,7 +52,7 @@ def _backward(of: tuple[str, ...], text: str, key: str, arguments: Sequence[str]
     saved: list[str] = []
     facts: list[str] = []
     rest = text
-    for name in (*arguments, *results):
+    for name in dict.fromkeys((*arguments, *results)):
         for pattern in _FACTS:
             facts += dict.fromkeys(re.findall(pattern.format(rf"\b{name}"), rest))
             rest = re.sub(pattern.format(rf"\b{name}"), "_", rest)

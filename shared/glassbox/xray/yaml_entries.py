@@ -50,7 +50,7 @@ def derivative(op: Any) -> Derivative:
     backward, forward, constant = read_formulas(parsed, [each.name for each in arguments], result_names(returns))
     differentiable = tuple(str(each) for each in parsed.get("output_differentiability", ()))
     node = _node_of(entry, found.source) if backward else ""
-    if found.own.partition(".")[0] == entry.partition(".")[0] + "_copy":
+    if node and found.own.partition(".")[0] == entry.partition(".")[0] + "_copy":
         node += "_copy"
     reasons = list(_reasons(found, entry, bool(backward), differentiable))
     return Derivative(
@@ -139,8 +139,7 @@ def _signature(schema: str) -> tuple[tuple[str, str], ...]:
 
 
 def _is_out(op: Operator) -> bool:
-    overload = op.own.partition(".")[2]
-    return overload == "out" or overload.endswith("_out")
+    return any(each.keyword and "!" in each.annotation for each in split_schema(op.schema)[1])
 
 
 def _node_of(entry: str, source: Source) -> str:
@@ -198,10 +197,20 @@ def _no_derivative(op: Operator) -> str:
         return "A foreach operator: the generator makes its derivative from that of the operator it repeats."
     if not any(each.type.startswith("Tensor") for each in split_schema(op.schema)[1]):
         return "It takes no tensor, so there is nothing to have a gradient."
+    if not any("Tensor" in each.type for each in split_schema(op.schema)[2]):
+        return "It returns no tensor, so there is nothing whose gradient could be asked for."
     if base in _constant_ones():
         return "The generator lists it among those whose result has no gradient (DONT_REQUIRE_DERIVATIVE)."
     if row.endswith("[autograd kernel]"):
-        return "Nobody wrote one: backward through its result raises, saying that the derivative is not implemented."
+        from .dispatch_tables import read_row
+
+        place = read_row("AutogradCPU", row).place
+        if "/generated/" not in place:
+            return f"Its autograd kernel is written by hand: {place}."
+        return (
+            "Nobody wrote one: where an argument requires grad, backward through the result raises, saying that the "
+            "derivative is not implemented."
+        )
     return "Nothing is registered for its Autograd keys, so autograd passes it by."
 
 

@@ -98,6 +98,29 @@ def _equal_strides(rng: random.Random) -> Case:
     return shape, (tuple(stride),)
 
 
+def _equal_then_other(rng: random.Random) -> Case:
+    """The first operand has one stride for both dimensions and no opinion; the second one decides."""
+    small, large = sorted(rng.sample(range(2, 16), 2))
+    same = rng.randint(1, 9)
+    return (large, small), ((same, same), _laid_out(rng, (large, small), (1, 0), True))
+
+
+def _past_a_repeat(rng: random.Random) -> Case:
+    """A repeated dimension stands between two that are in another order than the usual one."""
+    shape = some_sizes(rng, rng.choice((3, 3, 4)))
+    stride = list(_laid_out(rng, shape, list(range(len(shape)))[::-1], True))
+    stride[1] = 0
+    return shape, (tuple(stride),)
+
+
+def _in_a_circle(rng: random.Random) -> Case:
+    """Dimension 0 outside 1 says the first operand, 2 outside 0 the second; 1 and 2 nobody compares."""
+    shape = some_sizes(rng, 3)
+    few, many = sorted(rng.sample(range(1, 30), 2))
+    low, high = sorted(rng.sample(range(1, 30), 2))
+    return shape, ((many, few, 0), (low, 0, high))
+
+
 def _with_ones(draw: Draw) -> Draw:
     """Sizes of 1 put in, whose strides may be anything but 0."""
 
@@ -148,8 +171,8 @@ output_strides = Task(
         Property(
             "operands that are repeated",
             weight=3,
-            corners=(_broadcast(1), _broadcast(2), _broadcast(3), _nobody),
-            draws=(_broadcast(2), _broadcast(2, 0.7), _broadcast(3, 0.7), _nobody),
+            corners=(_broadcast(1), _broadcast(2), _broadcast(3), _nobody, _past_a_repeat, _in_a_circle),
+            draws=(_broadcast(2), _past_a_repeat, _broadcast(2, 0.7), _in_a_circle, _broadcast(3, 0.7), _nobody),
             why="a bias of shape (C, 1, 1) says nothing of how rows and columns lie",
             slip="a stride of 0 is no opinion, not the smallest stride; the next operand is asked",
             count=18,
@@ -157,7 +180,7 @@ output_strides = Task(
         Property(
             "equal strides and sizes of 1",
             weight=1,
-            corners=(_equal_strides, _with_ones(_alone()), _with_ones(_disagreeing(2))),
+            corners=(_equal_strides, _equal_then_other, _with_ones(_alone()), _with_ones(_disagreeing(2))),
             draws=(_equal_strides, _with_ones(_alone()), _with_ones(_broadcast(2))),
             why="the rules must give one answer for every layout that views lead to",
             slip="of two dimensions with one stride the larger size goes outside",

@@ -156,6 +156,13 @@ def _smaller_inside(rng: random.Random) -> Case:
     return (rng.choice(BINARY), *rng.sample((0, inner), 2)), operands
 
 
+def _a_bias(rng: random.Random) -> Case:
+    """A row for a matrix: what it lacks on the left is matched from the right."""
+    rows, columns = rng.sample(range(2, 7), 2)
+    operands = _operand(rng, (rows, columns), rng.choice(KINDS)), _operand(rng, (columns,), "dense")
+    return _tree(rng, rng.sample((0, 1, 1, _number(rng)), 4)), operands
+
+
 def _without_elements(rng: random.Random) -> Case:
     shape = _shape(rng)
     at = rng.randrange(len(shape))
@@ -223,8 +230,10 @@ fused_kernel = Task(
                 _expression(_each_once, broadcast=True),
                 _expression(_again, broadcast=True),
                 _smaller_inside,
+                _a_bias,
             ),
             draws=(
+                _a_bias,
                 _expression(_each_once, broadcast=True),
                 _smaller_inside,
                 _expression(_with_numbers, broadcast=True),

@@ -20,6 +20,7 @@ from ..lab1.cases import (
     repeated,
     some_sizes,
     stepped,
+    until,
     with_ones,
 )
 from ..model import Case, Draw, Property, Task
@@ -101,6 +102,19 @@ def _column(rng: random.Random) -> Layout:
     return (rng.randint(4, 40),), (rng.choice((7, 8, 12, 16, 17, 33, 64)),), rng.randint(0, 40)
 
 
+def _interleaved(rng: random.Random) -> Layout:
+    """A long loop, and a short one of a slightly larger stride that belongs inside all the same."""
+    step = rng.randint(1, 3)
+    sizes, strides = (rng.randint(2, 3), rng.randint(20, 40)), (step + rng.randint(1, 2), step)
+    return (sizes, strides, rng.randint(0, 19)) if rng.random() < 0.5 else (sizes[::-1], strides[::-1], 0)
+
+
+def _not_by_stride(case: Case) -> bool:
+    """Whether the order of the strides is not the best one."""
+    lines = _lines(*case)
+    return _fetches(lines, sorted(range(2), key=lambda dim: -case[1][dim])) > _true_cache_lines(*case)[1]
+
+
 def _far_lines(rng: random.Random) -> Layout:
     """Strides over a line, under which the middle of the lines is skipped."""
     shape = some_sizes(rng, 2, 60)
@@ -134,10 +148,15 @@ cache_lines = Task(
         Property(
             "the best order of the loops",
             weight=3,
-            corners=(_loop(_long_rows), _loop(_blocks), _loop(permuted, least=3)),
-            draws=(_loop(_blocks), _loop(_long_rows), _loop(permuted)),
+            corners=(
+                _loop(_long_rows),
+                _loop(_blocks),
+                _loop(permuted, least=3),
+                until(_loop(_interleaved), _not_by_stride),
+            ),
+            draws=(_loop(_blocks), _loop(_long_rows), _loop(_interleaved), _loop(permuted)),
             why="this is what reorder_dimensions is for: the same elements, many times fewer fetches",
-            slip="the small strides belong inside; where you are not sure, try every order",
+            slip="small strides belong inside, but not always: where two loops interleave, the short one does",
             count=16,
         ),
         Property(

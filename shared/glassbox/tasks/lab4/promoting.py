@@ -94,6 +94,8 @@ result_type = Task(
             weight=3,
             corners=(
                 _exactly("uint8", "int8"),
+                _exactly("uint8", "int32", more=1),
+                _exactly("uint8", "int64", more=1),
                 _exactly("uint8", "int8", "int16", more=1),
                 _exactly("bfloat16", "float32", more=1),
                 _exactly("int64", "bfloat16", more=1),
@@ -137,7 +139,8 @@ result_type = Task(
                 _shuffled(_of(TENSOR, ("bfloat16",)), _of(NUMBER, ("float64",))),
                 _shuffled(_of(TENSOR, ("int8", "uint8")), _of(NUMBER, ("int64",))),
                 _shuffled(_of(TENSOR, ("bool",)), _of(NUMBER, ("int64", "bool"))),
-                _shuffled(_of(ZERO_DIM, ("int8", "bfloat16")), _of(NUMBER, ("int64",))),
+                _shuffled(_of(ZERO_DIM, ("int8", "int16")), _of(NUMBER, ("int64",))),
+                _shuffled(_of(ZERO_DIM, ("bfloat16",)), _of(NUMBER, ("float64",))),
             ),
             draws=(
                 _shuffled(_of(TENSOR), _NUMBER),

@@ -158,6 +158,9 @@ def _idle_mark(w: _Writer) -> None:
 
 def _synchronizing(what: str) -> Callable[[_Writer], None]:
     def write(w: _Writer) -> None:
+        if what == "device":
+            # The last stream is the last to be done.
+            w.steps.append(("launch", w.streams - 1, w.rng.randint(120, 160)))
         w.launch(most=40)
         w.record()
         for _ in range(w.rng.randint(1, 3)):

@@ -15,7 +15,7 @@ import torch
 from torch.utils import benchmark
 
 from glassbox.records.overhead import CostCurve, CostLayer, Overhead, Spread, crossing_of, short
-from glassbox.xray import TorchInternalsError, overhead
+from glassbox.xray import TorchInternalsError, overhead, use_count
 from glassbox.xray import _measuring as measuring
 from glassbox.xray._ledger_plan import build_plan
 from glassbox.xray._timed_calls import timed_call
@@ -271,6 +271,15 @@ def test_below_autograd_views_that_a_kernel_makes_are_not_tracked():
         assert not (torch.ones(2, requires_grad=True) * 2).requires_grad
 
 
+def test_nothing_in_a_plan_holds_on_to_the_arguments_but_the_calls():
+    # A tensor with a live view is passed faster than one without, by about 0.1 us.
+    a, b = torch.rand(3), torch.rand(3)
+    before = use_count(a), use_count(b)
+    plan = plan_of(torch.add, lambda n: (a, b), sizes=(3,))
+    assert {"vmap", "vmap twice", "requires_grad 3"} <= plan.samples.keys()
+    assert (use_count(a), use_count(b)) == before
+
+
 COSTS = {
     "nothing": 0.02, "parsed": 0.15, "dispatched": 0.18, "pair": 0.30, "in place, below": 0.90, "below": 1.20,
     "plain 1": 1.35, "requires_grad 1": 2.45, "no_grad 1": 1.40, "inference_mode 1": 1.20,
@@ -350,6 +359,9 @@ def test_what_names_a_call():
     assert name(torch.ops.aten.relu.default) == name(torch.relu) == "relu"
     assert name(lambda a: a) == "the function"
     assert name(torch.nn.Linear(2, 2), lambda n: (torch.rand(n, 2),)) == "Linear"
+    along = timed_call(torch.sum, lambda n: (torch.rand(n), 0), "cpu")
+    assert along.name == "sum" and [type(each) for each in along.make(2)] == [torch.Tensor, int]
+    assert name(torch.softmax, lambda n: (torch.rand(n), 0)) == "softmax"
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,13 @@ def timed_call(fn: Any, make: Make | None, device: str) -> TimedCall:
             f'overhead: {type(fn).__name__} cannot be timed; give an operator such as "add" or a function of tensors.'
         )
     known = any(getattr(place, builtin, None) is fn for place in (torch, torch.nn.functional)) if builtin else False
-    if known and hasattr(torch.ops.aten, builtin) and make is None:
-        return _of_operator(_overload(builtin), fn, make, device)
+    if known and hasattr(torch.ops.aten, builtin):
+        try:
+            return _of_operator(_overload(builtin), fn, make, device)
+        except ValueError:
+            # Several overloads: with its arguments given it is a function like any other.
+            if make is None:
+                raise
     name = builtin or type(fn).__name__
     return TimedCall("the function" if name == "<lambda>" else name, fn, make or _guessed(fn, name, device))
 

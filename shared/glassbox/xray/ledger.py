@@ -7,6 +7,7 @@ autograd, with an Autograd kernel that records nothing, with one that records, a
 
 from __future__ import annotations
 
+import functools
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from ..records import Alternative, CostCurve, CostLayer, Overhead, Spread
 from ..records.overhead import FEWEST, crossing_of
 from . import _measuring as measuring
 from ._ledger_plan import Difference, Plan, build_plan
-from ._timed_calls import Make, TimedCall, timed_call
+from ._timed_calls import Make, TimedCall, tensors_in, timed_call
 
 _GROWTH, _ENOUGH, _SLOWEST_US, _LARGEST = 4, 24, 20_000, 4**11
 # A call that has not begun to grow by this size, such as a view, never will.
@@ -53,17 +54,20 @@ def overhead(
     progress   say on stderr how far it is, in a terminal or notebook
     clock      nanoseconds; another one makes the result predictable
 
-    Returns an Overhead record in microseconds. Random numbers, grad mode, thread count and garbage collection are
-    afterwards as before. TypeError and ValueError where the call cannot be made out of `fn`; whatever `fn` raises.
+    Returns an Overhead record in microseconds. Its intervals say how sure the numbers of this run are; another process,
+    with its memory laid out otherwise and the machine in another state, can lie outside of them. Random numbers, grad
+    mode, thread count and garbage collection are afterwards as before. TypeError and ValueError where the call cannot
+    be made out of `fn`; whatever `fn` raises.
     """
     _check(sizes, seconds, rounds, threads)
     call = timed_call(fn, make, device)
     with measuring.quiet(threads), measuring.progress(f"overhead of {call.name}", progress) as report:
-        settle = _settling(call, device)
+        place = _place(call, min(sizes) if sizes is not None else 1, device)
+        settle = None if place in ("cpu", "meta") else functools.partial(torch.accelerator.synchronize, place)
         chosen = sorted(set(sizes)) if sizes is not None else _growing(call, clock, settle)
         plan = build_plan(call, chosen, device, settle)
         times = measuring.measure(plan.samples, seconds, rounds, clock, report)
-    machine = f"torch {torch.__version__}, Python {platform.python_version()}, {_place(call, device)}, " + (
+    machine = f"torch {torch.__version__}, Python {platform.python_version()}, {place}, " + (
         f"{threads} thread{'s' * (threads != 1)}"
     )
     return ledger_of(plan, times, machine)
@@ -129,15 +133,8 @@ def _growing(call: TimedCall, clock: measuring.Clock, settle: Callable[[], None]
     return sizes
 
 
-def _settling(call: TimedCall, device: str) -> Callable[[], None] | None:
-    place = _place(call, device)
-    return None if place in ("cpu", "meta") else lambda: torch.accelerator.synchronize(place)
-
-
-def _place(call: TimedCall, device: str) -> str:
-    from ._timed_calls import tensors_in
-
-    found = tensors_in(call.make(1))
+def _place(call: TimedCall, size: int, device: str) -> str:
+    found = tensors_in(call.make(size))
     return str(found[0].device) if found else device
 
 

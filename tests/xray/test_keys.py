@@ -1,5 +1,7 @@
 """Facts about dispatch keys of the installed torch: which bit is which, and what a tensor and a call bring."""
 
+import subprocess
+import sys
 import threading
 from contextlib import nullcontext
 from functools import partial
@@ -409,3 +411,14 @@ def test_rows_and_the_layout_are_plain_data():
     assert "<svg" in found._repr_html_()
     assert isinstance(found.layout, KeyLayout)
     assert found.raw == xray.keys(torch.zeros(7)).raw
+
+
+def test_mini_needs_no_torch():
+    code = (
+        "import sys; from glassbox import mini, xray; a = mini.ones(3); xray.keys(a)._repr_html_(); "
+        "xray.keys(mini.add, a, a); xray.table(mini.ops.aten.add.Tensor); xray.why(mini.add, a, a)._repr_html_(); "
+        "xray.cheat_sheet('mini'); xray.native_function(mini.ops.aten.add.Tensor); "
+        "xray.derivative(mini.ops.aten.add.Tensor); print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

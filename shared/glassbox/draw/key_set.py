@@ -32,12 +32,9 @@ def key_set_figure(sets: KeySets, title: str = "") -> Svg:
     Bits that some step sets are named above their column. Of many arguments the first are drawn, and a line says so.
     """
     block = key_rows(sets, PAD, PAD)
-    height = PAD + block.height
-    body = block.svg
+    height = PAD + block.height + 26
+    body = block.svg + text(PAD, height, winner_words(sets), "b", size=12.5)
     winner = sets.winner
-    if sets.layout.functionalities_of(sets.steps[-1].bits):
-        height += 26
-        body += text(PAD, height, winner_words(sets), "b", size=12.5)
     name = sets.op or sets.steps[0].name
     return Svg(
         max(PAD + block.width, PAD + mono_width(winner_words(sets), 12.5)) + PAD,
@@ -52,6 +49,8 @@ def key_set_figure(sets: KeySets, title: str = "") -> Svg:
 def winner_words(sets: KeySets) -> str:
     """ "AutogradCPU is highest: AutogradFunctionality (bit 36) with CPU (bit 0)" """
     layout, key = sets.layout, sets.winner
+    if key == "Undefined":
+        return "no key is left: Undefined has a row too" if sets.op else "no keys"
     functionality, backend = layout.pair(key)
     place = len(layout.backends) + layout.functionalities.index(functionality)
     if not backend:

@@ -28,10 +28,9 @@ def reason_figure(call: WhyCall, title: str = "") -> Svg:
     parts.append(bits.svg)
     width = max(width, bits.width)
     y += 12 + bits.height + 28
-    if call.key_sets.layout.functionalities_of(call.key_sets.effective.bits):
-        verdict = winner_words(call.key_sets)
-        parts.append(text(PAD, y, verdict, "b", size=12.5))
-        width = max(width, mono_width(verdict, 12.5))
+    verdict = winner_words(call.key_sets)
+    parts.append(text(PAD, y, verdict, "b", size=12.5))
+    width = max(width, mono_width(verdict, 12.5))
     for words in call.differences():
         y += 19
         parts.append(text(PAD, y, f"but {words}", "bad", size=12))

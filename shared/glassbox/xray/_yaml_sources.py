@@ -11,8 +11,6 @@ from typing import Any
 
 import yaml
 
-from ._operators import find_operator
-
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -60,18 +58,21 @@ def look_up(op: Any, where: str) -> Operator:
     """The operator that `op` names, in PyTorch or in the mini-framework; errors as find_operator has them."""
     if type(op).__module__.startswith("glassbox.mini"):
         from .. import mini
+        from ._calls_of_mini import OfMini
         from .dispatch_tables import mini_operator
 
-        found = mini_operator(op, where)
-        rows = (line.partition(": ") for line in mini._C._dispatch_dump_table(found.name()).splitlines())
-        dump = mini._C._dispatch_dump(found.name())
-        schema = str(found._schema).partition("::")[2]
-        return Operator(found.name(), schema, {key: row for key, _, row in rows}, dump, of_mini())
+        name = mini_operator(op, where).name()
+        return _operator(name, OfMini().table(name), mini._C._dispatch_dump(name), of_mini())
     from . import _torch_internals as internals
+    from ._operators import find_operator
 
-    found = find_operator(op, where)
-    table, dump = internals.computed_table(found.name()), internals.registrations(found.name())
-    return Operator(found.name(), internals.schema_text(found), table, dump, of_torch())
+    name = find_operator(op, where).name()
+    return _operator(name, internals.computed_table(name), internals.registrations(name), of_torch())
+
+
+def _operator(name: str, table: Mapping[str, str], dump: str, source: Source) -> Operator:
+    schema = next((line for line in dump.splitlines() if line.startswith("schema: ")), "").partition("::")[2]
+    return Operator(name, schema, table, dump, source)
 
 
 @lru_cache(maxsize=1)

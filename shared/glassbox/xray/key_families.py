@@ -44,10 +44,10 @@ _DOES = {
     "MkldnnCPU": "kernels for tensors in oneDNN's own layout",
     "CustomRNGKeyId": "for random generators that are defined outside of PyTorch",
     "Quantized": "kernels for quantized tensors",
-    "Metal": "a backend for phones, without autograd of its own",
-    "Vulkan": "a backend for phones, without autograd of its own",
+    "Metal": "a backend for iPhones, older than MPS, without autograd of its own",
+    "Vulkan": "a backend for Android phones, without autograd of its own",
     "FPGA": "a backend outside of PyTorch, without autograd of its own",
-    "Dense": "the kernels that compute: CPU, CUDA, ...",
+    "Dense": "the kernels that compute, one per backend: CPU, CUDA and so on",
 }
 _ALIASES = {
     "Autograd": "fills the autograd rows that nothing better fills; VariableType's kernels go there",
@@ -92,11 +92,10 @@ def cheat_sheet(framework: Any = "torch") -> CheatSheet:
         return sheet_of(OfMini().layout(), "glassbox.mini")
     if framework != "torch":
         raise ValueError(f'cheat_sheet: framework {framework!r} is unknown; use "torch" or "mini".')
-    import torch
-
+    from . import _torch_internals as internals
     from ._key_header import torch_layout
 
-    return sheet_of(torch_layout(), f"torch {torch.__version__}")
+    return sheet_of(torch_layout(), f"torch {internals.version()}")
 
 
 def sheet_of(layout: KeyLayout, framework: str) -> CheatSheet:

@@ -8,14 +8,17 @@ out and with the kernels that really ran.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..records import DispatchRow, Onion, Why, WhyCall
+from ..records import DispatchRow, Hop, KeySets, Onion, Why, WhyCall
 from ._calls import TopCall, framework_of_call
 from ._key_origins import context_of, origins_of
 from .dispatch_tables import read_row
 from .key_sets import key_sets_of, watch_program
+
+_NOT_OURS = ("aten.detach.default", "aten.alias.default")
 
 
 def why(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Why:
@@ -50,27 +53,53 @@ def why(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Why:
         error = said[0]
     tables = {call.name: call.framework.table(call.name) for call in calls}
     rows = {name: {key: read_row(key, text) for key, text in table.items()} for name, table in tables.items()}
-    parts = _hops_of(calls, hops)
+    sets = [key_sets_of(call, tables[call.name]) for call in calls]
+    layers = [_layers(each, rows[call.name]) for each, call in zip(sets, calls, strict=True)]
+    parts = _hops_of(calls, [each[0] for each in layers], hops)
     return Why(
         tuple(
-            _explained(call, tables[call.name], rows[call.name], part) for call, part in zip(calls, parts, strict=True)
+            WhyCall(
+                call.op,
+                each,
+                origins_of(call, each, rows[call.name]),
+                left,
+                call.key_set,
+                part,
+                context_of(call.around),
+            )
+            for call, each, left, part in zip(calls, sets, layers, parts, strict=True)
         ),
         error,
     )
 
 
-def _explained(call: TopCall, table: dict[str, str], rows: dict[str, DispatchRow], hops: Onion) -> WhyCall:
-    sets = key_sets_of(call, table)
+def _layers(sets: KeySets, rows: Mapping[str, DispatchRow]) -> tuple[DispatchRow, ...]:
+    """The row of each key that is left, highest first."""
     left = sets.effective
     # Of a functionality with several backends the highest one's row counts.
     backend = left.backends[-1] if left.backends else ""
     keys = [sets.layout.key(each, backend) for each in reversed(left.functionalities)] or ["Undefined"]
-    layers = tuple(rows.get(key, DispatchRow(key, "missing")) for key in keys)
-    return WhyCall(call.op, sets, origins_of(call, sets, rows), layers, call.key_set, hops, context_of(call.around))
+    return tuple(rows.get(key, DispatchRow(key, "missing")) for key in keys)
 
 
-def _hops_of(calls: Sequence[TopCall], hops: Onion) -> Iterator[Onion]:
-    """The hops of each call: those of the program in their order, of which a few (detach) are no calls of ours."""
-    groups = iter(hops.calls() if len(hops) else ())
-    for call in calls:
-        yield next((group for group in groups if group[0].op == call.op), Onion(()))
+def _hops_of(calls: Sequence[TopCall], winners: Sequence[DispatchRow], hops: Onion) -> Iterator[Onion]:
+    """The hops of each call, in the program's order.
+
+    A few calls among the hops are none of ours (detach), and a kernel that was registered from Python may not have been
+    watched: then its one hop is inferred.
+    """
+    groups = deque(hops.calls() if len(hops) else ())
+    for call, row in zip(calls, winners, strict=True):
+        while groups and groups[0][0].op != call.op and groups[0][0].op in _NOT_OURS:
+            groups.popleft()
+        if not len(hops):
+            yield hops
+        elif groups and groups[0][0].op == call.op and (not _unwatched(row) or groups[0][0].key_set == call.key_set):
+            yield groups.popleft()
+        else:
+            keys = call.framework.layout().keys(call.key_set)
+            yield Onion((Hop(call.op, row.key, call.key_set, keys, row.kind, row.place, inferred=True),), hops.note)
+
+
+def _unwatched(row: DispatchRow) -> bool:
+    return row.kind == "kernel" and row.file.endswith(".py")

@@ -14,9 +14,8 @@ from .dispatch import (
     local_sets,
     registrations,
     schema_arguments,
-    schema_text,
 )
-from .packaged import derivatives_yaml, generator_source, header, native_functions_yaml
+from .packaged import derivatives_yaml, generator_source, header, native_functions_yaml, version
 from .running import current_node, next_sequence_nr, sequence_nr
 from .storages import base_of, is_fake, is_view, storage_identity, storage_use_count, unusual_kind, version_of
 from .top_calls import PASSED_OVER, top_calls
@@ -43,13 +42,13 @@ __all__ = [
     "private",
     "registrations",
     "schema_arguments",
-    "schema_text",
     "sequence_nr",
     "storage_identity",
     "storage_use_count",
     "top_calls",
     "transforms",
     "unusual_kind",
+    "version",
     "version_of",
     "wrapper_level",
 ]

@@ -55,11 +55,3 @@ def schema_arguments(op: Any) -> list[tuple[str, str]]:
         return [(each.name, str(each.type)) for each in op._schema.arguments]
     except AttributeError:
         raise missing("OpOverload._schema") from None
-
-
-def schema_text(op: Any) -> str:
-    """The schema of a torch._ops.OpOverload without its namespace: "add.Tensor(Tensor self, ...) -> Tensor"."""
-    try:
-        return str(op._schema).partition("::")[2]
-    except AttributeError:
-        raise missing("OpOverload._schema") from None

@@ -9,6 +9,13 @@ from pathlib import Path
 from .access import missing
 
 
+def version() -> str:
+    """The installed torch: "2.14.1+cu130"."""
+    import torch
+
+    return str(torch.__version__)
+
+
 @lru_cache(maxsize=8)
 def header(name: str) -> str:
     """The text of a header of the installed torch, such as "c10/core/DispatchKey.h"."""

@@ -13,8 +13,9 @@ from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from glassbox.records import Portrait, PortraitPart, RunTime
 from glassbox.records.portrait import human_flops, human_us
-from glassbox.xray import profile
 from glassbox.xray import portraits as module_under_test
+from glassbox.xray import profile
+
 from .models import MODELS
 
 MODES = {"grad": torch.enable_grad, "no_grad": torch.no_grad, "inference_mode": torch.inference_mode}

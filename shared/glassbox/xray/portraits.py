@@ -175,9 +175,7 @@ def _run_counting_flops(op: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any
     decompose = profiling.composite(op)
     if decompose is not None and not has_formula(op):
         with _FlopsInside() as inside:
-            out = decompose(*args, **kwargs)
-        if out is not NotImplemented:
-            return out, inside.flops
+            return decompose(*args, **kwargs), inside.flops
     out = op(*args, **kwargs)
     return out, known_flops(op, args, kwargs, out)
 

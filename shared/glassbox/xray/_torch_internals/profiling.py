@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .access import missing
+from .access import missing, private
 
 # What tensor subclasses with metadata of their own are asked; to answer is no work, and taking it apart never ends.
 _QUERIES = (
@@ -87,6 +87,18 @@ def steps_in_backward(leaf: Any) -> bool:
     return bool(getattr(leaf, "_post_accumulate_grad_hooks", None))
 
 
+@functools.cache
 def composite(op: Any) -> Callable[..., Any] | None:
-    """The operator's decomposition into others, which gives NotImplemented where it has none."""
-    return getattr(op, "decompose", None)
+    """The CompositeImplicitAutograd kernel of an operator, which is made of other operators; None where it has none.
+
+    Decompositions in Python, which tracing uses instead of a kernel of the operator's own, are none.
+    """
+    if not hasattr(op, "overloadpacket"):
+        return None
+    has_kernel = private("torch._C._dispatch_has_kernel_for_dispatch_key")
+    if not has_kernel(op.name(), "CompositeImplicitAutograd"):
+        return None
+    try:
+        return functools.partial(op._op_dk, private("torch._C.DispatchKey").CompositeImplicitAutograd)
+    except AttributeError:
+        raise missing("OpOverload._op_dk") from None

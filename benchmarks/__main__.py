@@ -1,4 +1,4 @@
-"""`python -m benchmarks [PART ...]`: the mini-framework's speed beside PyTorch's, on this machine."""
+"""`python -m benchmarks [PART ...]`: the mini-framework's and the instruments' speed beside PyTorch's, here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 def main() -> int:
     """Prints the tables; the exit code is 0 whatever the ratios are."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("parts", nargs="*", help="ratios, networks, graphs, memory, hips; all without")
+    parser.add_argument("parts", nargs="*", help="ratios, networks, graphs, memory, hips, xray; all without")
     parser.add_argument("--rounds", type=int, default=25, help="rounds in which all ways alternate (25)")
     options = parser.parse_args()
     if any(os.environ.get(name) != value for name, value in ONE_THREAD.items()):
@@ -20,7 +20,7 @@ def main() -> int:
         os.execve(sys.executable, [sys.executable, "-m", "benchmarks", *sys.argv[1:]], {**os.environ, **ONE_THREAD})
     import torch
 
-    from benchmarks import mini
+    from benchmarks import mini, xray
     from glassbox.records import text_table
 
     torch.set_num_threads(1)
@@ -30,6 +30,7 @@ def main() -> int:
         "graphs": mini.long_graphs,
         "memory": mini.training_memory,
         "hips": mini.hips_autograd,
+        "xray": lambda: xray.log_costs(options.rounds),
     }
     unknown = [part for part in options.parts if part not in parts]
     if unknown:

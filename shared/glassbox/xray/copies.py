@@ -92,6 +92,7 @@ class _Watch(Looker):
             super().__exit__(*error)
         finally:
             self._tracker.__exit__(*error)
+            self._eyes.close()
 
     def begins(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> _Running:
         node = self._current_node()

@@ -25,23 +25,10 @@ _RAISED = Text("raised")
 _RUNNING = Text("running")
 
 
-class _Call:
-    """One call as it was looked at. number: of the backward node that made it, -1 for a forward call."""
-
-    __slots__ = ("func", "args", "kwargs", "result", "path", "number", "backward", "level", "place")
-
-    def __init__(
-        self, func: Any, args: list[Any], kwargs: dict[str, Any], path: str, number: int, backward: bool, level: int
-    ) -> None:
-        self.func = func
-        self.args = args
-        self.kwargs = kwargs
-        self.result: Any = _RUNNING
-        self.path = path
-        self.number = number
-        self.backward = backward
-        self.level = level
-        self.place: tuple[str, int] | None = None
+# One call as it was looked at: a list, since nothing else is made as quickly. [operator, args, kwargs, result, module,
+# number of the backward node that made it (-1 for a forward call), whether in backward, level, place]
+_Call = list[Any]
+_RESULT, _NUMBER, _PLACE = 3, 5, 8
 
 
 class OpLogger(Looker):
@@ -70,28 +57,29 @@ class OpLogger(Looker):
         # A backward pass may run in a thread of its device.
         stack = self._stack if node is None or self._tracker is None else self._tracker.running()
         if node is None:
-            call = _Call(func, seen, named, stack[-1][1] if stack else "", -1, False, self.level)
+            path = stack[-1][1] if stack else ""
+            call = [func, seen, named, _RUNNING, path, -1, False, self.level, None]
         elif stack and stack[-1][2]:
-            call = _Call(func, seen, named, stack[-1][1], -1, True, self.level)
+            call = [func, seen, named, _RUNNING, stack[-1][1], -1, True, self.level, None]
         else:
             number = sequence_nr(node)
             path = self._tracker.path_of_node(node) if self._tracker and number >= NO_NODE else ""
-            call = _Call(func, seen, named, path, number, True, self.level)
-        if self._places and call.number < 0:
-            call.place = caller()
+            call = [func, seen, named, _RUNNING, path, number, True, self.level, None]
+        if self._places and call[_NUMBER] < 0:
+            call[_PLACE] = caller()
             number = self._next_nr() - 1
             if self._made_at[-1] < number:
                 self._made_at.append(number)
-                self._made_by.append(call.place)
+                self._made_by.append(call[_PLACE])
         self._calls.append(call)
         self._count += 1
         return call
 
     def ends(self, begun: _Call, result: Any) -> None:
-        begun.result = self._eyes.look((result,))[0]
+        begun[_RESULT] = self._eyes.look((result,))[0]
 
     def fails(self, begun: _Call) -> None:
-        begun.result = _RAISED
+        begun[_RESULT] = _RAISED
 
     def __enter__(self) -> OpLogger:
         first = not self._entered
@@ -124,7 +112,11 @@ class OpLogger(Looker):
     @property
     def all_ops(self) -> records.OpLog:
         """Those, and the calls that tensor subclasses and branches of torch.cond made in turn, with their depth."""
-        if self._ready is None or self._ready[0] != self._count or any(call.result is _RUNNING for call in self._calls):
+        if (
+            self._ready is None
+            or self._ready[0] != self._count
+            or any(call[_RESULT] is _RUNNING for call in self._calls)
+        ):
             calls = tuple(self._record(call) for call in list(self._calls))
             self._ready = self._count, records.OpLog(calls, self._count - len(calls))
         return self._ready[1]
@@ -157,27 +149,26 @@ class OpLogger(Looker):
         return self.all_ops._repr_html_()
 
     def _record(self, call: _Call) -> records.OpCall:
-        promise = promise_of(call.func)
-        inputs = _tensors([*call.args, *call.kwargs.values()])
-        outputs = _tensors([call.result])
-        named = [*zip(promise.names, call.args, strict=False), *call.kwargs.items()]
+        func, args, kwargs, result, path, number, backward, level, place = call
+        promise = promise_of(func)
+        inputs, outputs = _tensors([*args, *kwargs.values()]), _tensors([result])
+        named = [*zip(promise.names, args, strict=False), *kwargs.items()]
         written = {each.id for each in _tensors([value for name, value in named if name in promise.writes])}
         shared = {each.storage for each in outputs if each.storage and each.id not in written}
-        path, place = call.path, call.place
-        if 0 <= call.number < NO_NODE:
-            path = self._tracker.path_of(call.number) if self._tracker else ""
-            place = self._line_of_node(call.number)
+        if 0 <= number < NO_NODE:
+            path = self._tracker.path_of(number) if self._tracker else ""
+            place = self._line_of_node(number)
         return records.OpCall(
-            _name(call.func),
-            tuple(_written(value) for value in call.args),
-            tuple((name, _written(value)) for name, value in call.kwargs.items()),
-            "" if call.result is None else _written(call.result, types=True),
+            _name(func),
+            tuple(_written(value) for value in args),
+            tuple((name, _written(value)) for name, value in kwargs.items()),
+            "" if result is None else _written(result, types=True),
             tuple(inputs),
             tuple(outputs),
             tuple(each.id for each in inputs if each.id in written),
             tuple(dict.fromkeys(each.id for each in inputs if each.storage in shared)),
-            call.level,
-            "backward" if call.backward else "forward",
+            level,
+            "backward" if backward else "forward",
             path,
             place_of(*place) if place else "",
             "write" if promise.writes else "view" if promise.views else "fresh",

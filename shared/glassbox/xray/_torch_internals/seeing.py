@@ -14,10 +14,9 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn import Parameter
 
-from .access import private
+from .access import missing, private
 from .modes import unseen
 
 # What one look at a tensor gives: its number, shape, stride, offset, dtype, device, the storage's number (0: none), and
@@ -28,6 +27,11 @@ _IMMUTABLE = frozenset(
     {int, float, bool, type(None), str, complex, torch.dtype, torch.device, torch.layout, torch.memory_format}
 )
 _FIRST_SWEEP = 4096
+_STORAGE = torch.UntypedStorage
+_NEEDED = (
+    (torch.Tensor, "_cdata"),
+    *((_STORAGE, name) for name in ("_cdata", "_weak_ref", "_expired", "_free_weak_ref")),
+)
 
 
 class Text(str):
@@ -48,10 +52,12 @@ class Eyes:
     """
 
     def __init__(self) -> None:
+        for kind, name in _NEEDED:
+            if not hasattr(kind, name):
+                raise missing(f"{kind.__name__}.{name}")
         self._tensors: dict[int, int] = {}
         self._storages: dict[int, int] = {}
         self._tensor_refs: dict[int, Any] = {}
-        self._storage_refs: dict[int, StorageWeakRef] = {}
         self._next_tensor = 0
         self._next_storage = 1
         self._sweep_at = _FIRST_SWEEP
@@ -73,8 +79,10 @@ class Eyes:
                 _open.remove(self)
                 if not _open:
                     torch._C._swap_tensor_impl = _unpatched.pop()
-        for kept in (self._tensors, self._storages, self._tensor_refs, self._storage_refs):
-            kept.clear()
+        self._tensors.clear()
+        self._tensor_refs.clear()
+        for key in list(self._storages):
+            self._forget_storage(key)
 
     def hold(self, tensor: Any) -> None:
         """Keep the address of a known tensor taken."""
@@ -89,50 +97,57 @@ class Eyes:
         if self._function_modes():
             # A mode for torch functions would be told of each attribute that is read.
             with self._unheard():
-                return [self._look_at(value) for value in values]
-        return [self._look_at(value) for value in values]
+                return self._look_at(values)
+        return self._look_at(values)
 
-    def _look_at(self, value: Any) -> Any:
-        kind = type(value)
-        if kind is torch.Tensor or kind is Parameter:
-            try:
-                key = value._cdata
-                storage = value.untyped_storage()._cdata
-                return (
-                    self._tensors[key] if key in self._tensors else self._new_tensor(value, key),
-                    value.shape,
-                    value.stride(),
-                    value.storage_offset(),
-                    value.dtype,
-                    value.device,
-                    self._storages[storage] if storage in self._storages else self._new_storage(value, storage),
-                    "",
-                )
-            except (RuntimeError, NotImplementedError):
-                return self._look_at_odd(value)
-        if kind in _IMMUTABLE:
-            return value
-        if isinstance(value, torch.Tensor):
-            # A subclass may be asked for its sizes through __torch_function__ or the dispatcher.
-            with self._unheard(), unseen() if self._modes() else nullcontext():
-                return self._look_at_odd(value)
-        if isinstance(value, (list, tuple)):
-            return [self._look_at(each) for each in value]
-        return Text(_in_words(value))
+    def _look_at(self, values: Sequence[Any]) -> list[Any]:
+        seen: list[Any] = []
+        for value in values:
+            kind = type(value)
+            if kind is torch.Tensor or kind is Parameter:
+                try:
+                    key = value._cdata
+                    number = self._tensors.get(key)
+                    storage = value.untyped_storage()._cdata
+                    place = self._storages.get(storage)
+                    seen.append(
+                        (
+                            self._new_tensor(value, key) if number is None else number,
+                            value.shape,
+                            value.stride(),
+                            value.storage_offset(),
+                            value.dtype,
+                            value.device,
+                            self._new_storage(value) if place is None else place,
+                            "",
+                        )
+                    )
+                except (RuntimeError, NotImplementedError):
+                    seen.append(self._look_at_odd(value))
+            elif kind in _IMMUTABLE:
+                seen.append(value)
+            elif isinstance(value, torch.Tensor):
+                # A subclass may be asked for its sizes through __torch_function__ or the dispatcher.
+                with self._unheard(), unseen() if self._modes() else nullcontext():
+                    seen.append(self._look_at_odd(value))
+            elif isinstance(value, (list, tuple)):
+                seen.append(self._look_at(value))
+            else:
+                seen.append(Text(_in_words(value)))
+        return seen
 
     def _look_at_odd(self, tensor: Any) -> Seen:
         """A tensor that lacks something: nested, sparse, of a subclass."""
         key = tensor._cdata
-        number = self._tensors[key] if key in self._tensors else self._new_tensor(tensor, key)
+        number = self._tensors.get(key)
+        if number is None:
+            number = self._new_tensor(tensor, key)
         shape = _or(lambda: tuple(_plain(n) for n in tensor.shape), None)
         if shape is None:
             shape = tuple(_or(lambda k=k: _plain(tensor.size(k)), "*") for k in range(_or(tensor.dim, 0)))
         strides = _or(lambda: tuple(_plain(n) for n in tensor.stride()), ())
         offset = _or(lambda: _plain(tensor.storage_offset()), 0)
-        storage = _or(lambda: tensor.untyped_storage()._cdata, 0)
-        place = 0
-        if storage and not tensor.is_nested:
-            place = self._storages[storage] if storage in self._storages else self._new_storage(tensor, storage)
+        place = 0 if tensor.is_nested else self.storage_of(tensor)
         layout = str(tensor.layout).removeprefix("torch.").lstrip("_")
         what = "nested" if tensor.is_nested else "" if layout == "strided" else layout
         if type(tensor) not in (torch.Tensor, Parameter):
@@ -144,7 +159,7 @@ class Eyes:
         storage = _or(lambda: tensor.untyped_storage()._cdata, 0)
         if not storage:
             return 0
-        return self._storages[storage] if storage in self._storages else self._new_storage(tensor, storage)
+        return self._storages.get(storage) or self._new_storage(tensor)
 
     def _new_tensor(self, tensor: Any, key: int) -> int:
         number = self._tensors[key] = self._next_tensor
@@ -155,18 +170,27 @@ class Eyes:
             self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._tensors))
         return number
 
-    def _new_storage(self, tensor: Any, key: int) -> int:
+    def _new_storage(self, tensor: Any) -> int:
+        # The weak reference is its address; it is counted, and has to be given back.
+        key = tensor.untyped_storage()._weak_ref()
         number = self._storages[key] = self._next_storage
         self._next_storage += 1
-        self._storage_refs[key] = StorageWeakRef(tensor.untyped_storage())
         return number
 
     def sweep(self) -> None:
         """Forget tensors and storages that are gone, whose addresses may be used again."""
         for key in [key for key, ref in self._tensor_refs.items() if ref.expired()]:
             del self._tensor_refs[key], self._tensors[key]
-        for key in [key for key, ref in self._storage_refs.items() if ref.expired()]:
-            del self._storage_refs[key], self._storages[key]
+        for key in [key for key in self._storages if _STORAGE._expired(key)]:
+            self._forget_storage(key)
+
+    def _forget_storage(self, key: int) -> None:
+        del self._storages[key]
+        _STORAGE._free_weak_ref(key)
+
+    def __del__(self) -> None:
+        for key in list(self._storages):
+            self._forget_storage(key)
 
 
 def _swap(one: Any, other: Any) -> None:

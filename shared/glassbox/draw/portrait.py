@@ -52,8 +52,7 @@ def portrait_figure(portrait: Portrait, title: str = "") -> Svg:
         words = f"{line['name']}: {', '.join(f'{name} {cells[nr]}' for name, cells in columns if cells[nr])}"
         body.append(text(left - 12, y + 16, line["name"], "", "end"))
         body.append(group(rect(left, y + 4, BAR, ROW - 8, "panel", 3) + "".join(bars), "", words))
-        for right, _, cells in rights:
-            body.append(text(right, y + 16, cells[nr], "", "end", 11))
+        body += [text(right, y + 16, cells[nr], "", "end", 11) for right, _, cells in rights if cells[nr]]
         y += ROW
     width = max(x + PAD, *(mono_width(each, 12) + 2 * PAD for each in [*_sentences(portrait)]), 460)
     return Svg(width, y + PAD, title or f"Operator portrait: {portrait.title()}", _describe(portrait, lines, word),

@@ -40,12 +40,12 @@ def saved_memory_figure(saved: SavedMemory, title: str = "") -> Svg:
         body.append(text(right + 128, y, "values", "m", "end", 11))
         y += 10
     for name, size, count in lines:
-        bar = group(rect(left, y + 4, max(size / most * BAR, 1.5), ROW - 8, rx=3), "k r2") if size else ""
+        bar = group(rect(left, y + 4, max(size / most * BAR, 1.5), ROW - 8, rx=3), "k r2")
         body.append(text(left - 12, y + 16, name, "", "end"))
         words = f"{name}: {human_bytes(size)} in {count} values"
         body.append(group(rect(left, y + 4, BAR, ROW - 8, "panel", 3) + bar, "", words))
         body.append(text(right, y + 16, human_bytes(size), "", "end", 11))
-        body.append(text(right + 64, y + 16, f"{size / total:.1%}" if size else "", "", "end", 11))
+        body.append(text(right + 64, y + 16, f"{size / total:.1%}", "", "end", 11))
         body.append(text(right + 128, y + 16, count, "", "end", 11))
         y += ROW
     width = max(right + 128, *(PAD + mono_width(each) for each in [*sentences, ""]), PAD + _LEAST)

@@ -92,7 +92,8 @@ def test_a_question_says_points_minutes_difficulty_and_hints(lab, name):
     task = lab.remembering[name]
     text = _source(next(cell for cell in lab.notebook["cells"] if cell["id"] == f"about_{name}"))
     assert task.title in text
-    assert f"{task.points} points · about {task.minutes} minutes · difficulty {'●' * task.difficulty}○" in text + "○"
+    stars = "●" * task.difficulty + "○" * (5 - task.difficulty)
+    assert f"{task.points:g} points · about {task.minutes} minutes · difficulty {stars}" in text
     for hint in task.hints:
         assert hint in text
     assert text.count("<details>") == len(task.hints)

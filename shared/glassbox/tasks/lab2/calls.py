@@ -28,6 +28,8 @@ def tensor_keys(backend: int, *without: str) -> int:
 
 # PyTorch knows the names of all keys of these.
 KNOWN = tuple(BACKENDS.index(name) + 1 for name in ("CPU", "CUDA", "XPU", "PrivateUse1"))
+# Of these it knows Dense and Autograd.
+WITH_TENSORS = (*KNOWN, NUM_BACKENDS)
 DEFAULT_INCLUDED = ("BackendSelect", "ADInplaceOrView")
 AUTOCASTS = tuple(name for name in FUNCTIONALITIES if name.startswith("Autocast"))
 
@@ -46,23 +48,23 @@ def _true_compute(tensors: Sequence[int], included: int, excluded: int) -> int:
     return real.seen_set(united, excluded)
 
 
-def _tensors(rng: random.Random) -> tuple[int, ...]:
+def _tensors(rng: random.Random, backend: int = 0) -> tuple[int, ...]:
     """Ordinary tensors, inference tensors, and some with a few keys more, mostly of one backend."""
     made = []
-    backend = rng.choice(KNOWN)
+    backend = backend or rng.choice(WITH_TENSORS)
     for _ in range(rng.randint(1, 3)):
-        its = rng.choice(KNOWN) if rng.random() < 0.3 else backend
+        its = rng.choice(WITH_TENSORS) if rng.random() < 0.3 else backend
         without = rng.choice(((), (), ("ADInplaceOrView", "AutogradFunctionality"), ("AutogradFunctionality",)))
         more = [key for key in some_keys(rng, own_bit, 1, 2) if rng.random() < 0.6]
         made.append(tensor_keys(its, *without) | raw(more))
     return tuple(made)
 
 
-def _call(included: str = "default", excluded: str = "autocast", tensors: bool = True) -> Draw:
+def _call(included: str = "default", excluded: str = "autocast", tensors: bool = True, backend: int = 0) -> Draw:
     """A call; what the thread includes and excludes, by kind."""
 
     def draw(rng: random.Random) -> Case:
-        found = _tensors(rng) if tensors else ()
+        found = _tensors(rng, backend) if tensors else ()
         united = 0
         for each in found:
             united |= each
@@ -80,8 +82,9 @@ def _call(included: str = "default", excluded: str = "autocast", tensors: bool =
             "some": raw(rng.sample(there, min(len(there), 1))) | raw(some_keys(rng, own_bit, 0, 2)),
             "included": include & _functionalities(*rng.sample(FUNCTIONALITIES, 25))
             | raw(some_keys(rng, own_bit, 1, 1)),
-            "autograd": raw([(_place("AutogradFunctionality"), backend) for backend in rng.sample(KNOWN, 2)]),
+            "autograd": raw([(_place("AutogradFunctionality"), its) for its in rng.sample(WITH_TENSORS, 3)]),
             "backends": raw([(_place("AutogradFunctionality"), rng.choice(KNOWN))]) | rng.randint(1, BACKEND_MASK),
+            "all backends": raw([(_place("AutogradFunctionality"), rng.choice(KNOWN))]) | BACKEND_MASK,
             "dense": raw([(_place("Dense"), rng.choice(KNOWN)), (_place("AutogradFunctionality"), KNOWN[0])]),
         }[excluded]
         return found, include, exclude
@@ -129,7 +132,12 @@ compute_key_set = Task(
         Property(
             "excluded keys leave their backend",
             weight=1,
-            corners=(_call("default", "autograd"), _call("default", "backends"), _call("none", "dense")),
+            corners=(
+                _call("default", "autograd"),
+                _call("default", "backends"),
+                _call("none", "dense"),
+                _call("default", "all backends", backend=NUM_BACKENDS),
+            ),
             draws=(_call("default", "autograd"), _call("default", "backends"), _call("none", "dense")),
             why="a kernel of Autograd excludes its own key; the call must still find the backend",
             slip="this is remove_key: no exclusion ever clears one of the 16 low bits",

@@ -158,7 +158,8 @@ def _set_dtype(kind: str, given: float = 0.5) -> Draw:
     """A reduction with a dtype argument of its own, on CUDA, where PyTorch has the policy."""
 
     def draw(rng: random.Random) -> Case:
-        dtype = rng.choice(("float16", "bfloat16", "float64", "float32")) if rng.random() < given else None
+        dtypes = ("float16", "bfloat16", "float64", "float32")
+        dtype = rng.choice(dtypes[:3] if given == 1 else dtypes) if rng.random() < given else None
         return "fp32_set_opt_dtype", "cuda", rng.choice(LOWER), (_some(rng, "cuda", kind),), dtype
 
     return draw

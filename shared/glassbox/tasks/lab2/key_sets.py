@@ -161,6 +161,12 @@ def _removal(of: Callable[[Key], bool], kind: str = "there", most: int = 1) -> D
     return draw
 
 
+def _last_backend(rng: random.Random) -> Case:
+    """A key of the highest backend, in a set with others of it."""
+    last = [key for key in real.all_keys() if key[1] == NUM_BACKENDS]
+    return raw([*last, *some_keys(rng, any_key, 2, 5)]), raw(rng.sample(last, 1))
+
+
 remove_key = Task(
     id="lab2.remove_key",
     title="Taking a key out",
@@ -182,7 +188,7 @@ remove_key = Task(
         Property(
             "the backend bit stays",
             weight=2,
-            corners=(_removal(per_backend), _removal(per_backend, most=3)),
+            corners=(_removal(per_backend), _removal(per_backend, most=3), _last_backend),
             draws=(_removal(per_backend), _removal(any_key, most=4)),
             why="AutogradCPU taken out of (CPU, AutogradCPU) must leave CPU, or no kernel could compute",
             slip="& ~key takes the backend away with the functionality; the low 16 bits must be kept",

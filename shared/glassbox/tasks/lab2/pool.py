@@ -114,11 +114,11 @@ def _operators() -> dict[str, Operator]:
     for table, make, kind in (
         (_COMPOSITE, _of_x(), "composite"),
         (_COMPOSITE_BINARY, _twice, "composite"),
-        (_INPLACE_COMPOSITE, _of_x(), "inplace"),
+        (_INPLACE_COMPOSITE, _of_x(), "inplace composite"),
     ):
         found |= {name: (called, make, kind) for name, called in table.items()}
     found |= {name: (None, _of_x(*rest), "view") for name, rest in _VIEWS.items()}
-    found |= {name: (called, _of_x(*rest), "view") for name, (called, rest) in _VIEW_COMPOSITES.items()}
+    found |= {name: (called, _of_x(*rest), "view composite") for name, (called, rest) in _VIEW_COMPOSITES.items()}
     found |= {name: (None, _without_x(*rest), "factory") for name, rest in _FACTORIES.items()}
     found |= {
         "mm": (None, _twice, "autocast"),
@@ -134,7 +134,7 @@ def _operators() -> dict[str, Operator]:
 OPERATORS = _operators()
 BY_KIND = {
     kind: tuple(name for name, one in OPERATORS.items() if one[2] == kind)
-    for kind in ("plain", "composite", "inplace", "view", "factory", "autocast")
+    for kind in {one[2] for one in OPERATORS.values()}
 }
 
 

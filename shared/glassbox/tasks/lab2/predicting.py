@@ -119,7 +119,7 @@ def _program(*kinds: str, state: Sequence[str] = (), maybe: Sequence[str] = (), 
 def _runs(case: Case) -> bool:
     """Whether PyTorch runs the program, and has nothing special for it."""
     program, state = case
-    kinds = {OPERATORS[call[0][0]][2] for call in program}
+    kinds = {OPERATORS[call[0][0]][2].removesuffix(" composite") for call in program}
     if "requires_grad" in state and ("inplace" in kinds or "inference_tensor" in state):
         return False
     if "vmap" in state and "vmap twice" in state or "inference_mode" in state and "inference_tensor" in state:
@@ -160,6 +160,7 @@ predict_hops = Task(
                 _program("plain", "view", "inplace", state=("inference_tensor",)),
                 _program("composite", "view", state=("inference_mode", "requires_grad")),
                 _program("factory", "composite", state=("inference_tensor",)),
+                _program("view composite", "inplace composite", state=("inference_mode",)),
             ),
             draws=(
                 _program("plain", "view", "inplace", "composite", state=("inference_mode",)),
@@ -179,6 +180,7 @@ predict_hops = Task(
                 _program("autocast", "composite", state=("autocast", "mode")),
                 _program("factory", "composite", state=("mode",)),
                 _program("view", "composite", "inplace", state=("mode", "inference_mode")),
+                _program("view composite", "inplace composite", state=("mode", "inference_mode")),
                 _program("autocast", "inplace", state=("autocast", "inference_tensor")),
             ),
             draws=(
@@ -196,7 +198,7 @@ predict_hops = Task(
             weight=2,
             corners=(
                 _program("plain", "view", state=("vmap",)),
-                _program("composite", "composite", state=("vmap twice",)),
+                _program("composite", "view composite", state=("vmap twice",)),
                 _program("plain", "view", state=("vmap", "mode")),
                 _program("composite", "view", state=("vmap twice", "inference_tensor")),
             ),

@@ -180,8 +180,8 @@ def _arguments(rng: random.Random, kinds: Sequence[str], written: bool, least: i
         at = rng.choice([nr for nr, one in enumerate(found) if one[0] == "Tensor"])
         found[at] = "Tensor(a!)", *found[at][1:]
         others = [nr for nr, one in enumerate(found) if one[0] == "Tensor"]
-        if others and rng.random() < 0.5:
-            found[others[0]] = rng.choice(("Tensor(b)", "Tensor(b!)")), *found[others[0]][1:]
+        if others:
+            found[others[0]] = rng.choice(("Tensor(b)", "Tensor(b)", "Tensor(b!)")), *found[others[0]][1:]
     return found
 
 
@@ -191,29 +191,53 @@ def _bare(kind: str) -> str:
 
 
 def _swaps(
-    rng: random.Random, count: int, arguments: Sequence[Any], args: Sequence[Any], named: Sequence[Any]
+    rng: random.Random,
+    count: int,
+    arguments: Sequence[tuple[str, str, str]],
+    args: Sequence[Any],
+    named: Sequence[tuple[str, Any]],
 ) -> tuple[tuple[str, Any, Any], ...]:
-    """Swaps of values that are there, by the right type or by another one, and of values that are not."""
+    """Swaps of values that are there: by the right type, by another, of 1 for True, a second time; and of others."""
+    if not count:
+        return ()
     given = {**dict(zip([name for _, name, _ in arguments], args, strict=False)), **dict(named)}
-    found: dict[tuple[str, Any], Any] = {}
+    marked = [name for kind, name, _ in arguments if "(" in kind and name in given]
     types = {name: _bare(kind).removesuffix("?").removesuffix("[]").removesuffix("[2]") for kind, name, _ in arguments}
-    for name in rng.sample(sorted(given), min(len(given), count)) if count else []:
-        value = given.get(name)
+    rest = [name for name in given if name in types and name not in marked]
+    found: list[tuple[str, Any, Any]] = []
+    for name in [*marked, *rng.sample(rest, min(len(rest), count))]:
+        value = given[name]
         if isinstance(value, tuple):
             value = rng.choice(value) if value else None
-        if value is None or name not in types:
+        if value is None:
             continue
-        kind = types[name] if rng.random() < 0.8 else rng.choice(("Tensor", "int", "str"))
-        new = value
-        while new in (None, value):
-            new = _value(rng, types[name])
-        found[kind, value] = new
-    if count:
-        found.setdefault(("int", 1), 7)
-        found.setdefault(("str", "mean"), "none")
-        old, new = rng.sample(TENSORS, 2)
-        found.setdefault(("Tensor", old), new)
-    return tuple((kind, old, new) for (kind, old), new in found.items())
+        kind = types[name] if name in marked or rng.random() < 0.85 else rng.choice(("Tensor", "int", "str"))
+        twin = _twin(value)
+        if twin is not None and rng.random() < 0.35:
+            found.append((kind, twin, _another(rng, types[name], value)))
+        else:
+            found.append((kind, value, _another(rng, types[name], value)))
+            if rng.random() < 0.4:
+                found.append((kind, value, _another(rng, types[name], value)))
+    old, new = rng.sample(TENSORS, 2)
+    found += [("int", 1, 7), ("str", "mean", "none"), ("Tensor", old, new)]
+    return tuple(found)
+
+
+def _twin(value: Any) -> Any:
+    """A value that Python calls equal and that is of another type; None where there is none."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, int):
+        return bool(value) if value in (0, 1) else float(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else None
+
+
+def _another(rng: random.Random, kind: str, value: Any) -> Any:
+    new = value
+    while new in (None, value):
+        new = _value(rng, kind)
+    return new
 
 
 rewrite_call = Task(
@@ -258,11 +282,13 @@ rewrite_call = Task(
                 _call(3, kinds=("Tensor", "Tensor?", "int"), written=True),
                 _call(3, kinds=("int[]", "int[2]", "Tensor[]", "int?")),
                 _call(3, kinds=("Tensor", "Tensor[]"), written=True, least=4),
+                _call(6, kinds=("int", "bool", "float", "int?"), keyword=1, least=5),
+                _call(6, kinds=("int", "str", "Tensor"), keyword=1, least=5),
             ),
             draws=(_call(3, written=True), _call(3), _call(3, kinds=("Tensor", "int", "int[]"), written=True)),
             why="this is how a fallback sends arguments to another device, or negates what is lazily negated",
             slip="defaults and the elements of lists are swapped too; an argument with ! is written to, so it stays",
-            count=16,
+            count=20,
         ),
         Property(
             "calls that do not fit the schema",

@@ -98,6 +98,13 @@ def _equal_strides(rng: random.Random) -> Case:
     return shape, (tuple(stride),)
 
 
+def _larger_inside(rng: random.Random) -> Case:
+    """Windows over a sequence, the larger size last: it goes outside all the same."""
+    few, many = sorted(rng.sample(range(2, 15), 2))
+    step = rng.randint(1, 9)
+    return (few, many), ((step, step),)
+
+
 def _equal_then_other(rng: random.Random) -> Case:
     """The first operand has one stride for both dimensions and no opinion; the second one decides."""
     small, large = sorted(rng.sample(range(2, 16), 2))
@@ -180,7 +187,13 @@ output_strides = Task(
         Property(
             "equal strides and sizes of 1",
             weight=1,
-            corners=(_equal_strides, _equal_then_other, _with_ones(_alone()), _with_ones(_disagreeing(2))),
+            corners=(
+                _equal_strides,
+                _larger_inside,
+                _equal_then_other,
+                _with_ones(_alone()),
+                _with_ones(_disagreeing(2)),
+            ),
             draws=(_equal_strides, _with_ones(_alone()), _with_ones(_broadcast(2))),
             why="the rules must give one answer for every layout that views lead to",
             slip="of two dimensions with one stride the larger size goes outside",

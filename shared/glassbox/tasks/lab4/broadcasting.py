@@ -78,6 +78,14 @@ def _empty(rng: random.Random) -> Case:
     return _swapped(rng, a, b if rng.random() < 0.6 else b[at + 1 :])
 
 
+def _empty_of_one_length(rng: random.Random) -> Case:
+    """A size of 0 in one of two shapes of equal length."""
+    shape = _sizes(rng, rng.randint(2, 4))
+    at = rng.randrange(len(shape))
+    a, b = _stretched(rng, shape, 0.4)
+    return _swapped(rng, (*a[:at], 0, *a[at + 1 :]), (*b[:at], 1, *b[at + 1 :]))
+
+
 def _unlike(kind: str) -> Draw:
     """Two shapes that differ in one dimension where neither is 1."""
 
@@ -116,7 +124,12 @@ broadcast_shapes = Task(
         Property(
             "shapes of equal length",
             weight=2,
-            corners=(_both_stretch, _equal_lengths(share=0.0), _equal_lengths(least=2, share=1.0)),
+            corners=(
+                _both_stretch,
+                _equal_lengths(share=0.0),
+                _equal_lengths(least=2, share=1.0),
+                _empty_of_one_length,
+            ),
             draws=(_equal_lengths(), _both_stretch),
             why="a size of 1 stretches to the other size, whichever of the two shapes has it",
             slip="each dimension is decided for itself: one shape may stretch here, the other there",

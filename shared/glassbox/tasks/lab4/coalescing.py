@@ -88,6 +88,28 @@ def _in_reverse(rng: random.Random) -> Case:
     return shape[::-1], tuple(stride[::-1] for stride in strides)
 
 
+def _equal_steps(rng: random.Random) -> Case:
+    """Two dimensions with one stride, as windows over a sequence have."""
+    run = _run(rng, [rng.randint(1, 9)], 1)
+    return _case(rng, [*run, (rng.randint(2, 7), run[0][1])])
+
+
+def _turning(to_zero: bool) -> Draw:
+    """One operand begins to be repeated, or ceases to be; the others could go on."""
+
+    def draw(rng: random.Random) -> Case:
+        count = rng.randint(2, 3)
+        at = rng.randrange(count)
+        first = [rng.randint(1, 4) if other != at or to_zero else 0 for other in range(count)]
+        dims = _run(rng, first, rng.randint(1, 2))
+        size, steps = dims[-1]
+        after = [size * step for step in steps]
+        after[at] = 0 if to_zero else rng.randint(1, 9)
+        return _case(rng, dims + _run(rng, after, 1))
+
+    return draw
+
+
 def _with_ones(draw: Draw, inner: bool = False) -> Draw:
     """Sizes of 1 put in, whose strides may be anything; with `inner` the innermost is one of them."""
 
@@ -129,6 +151,7 @@ coalesce_dimensions = Task(
                 _runs(1, (3,)),
                 _runs(1, (2, 2)),
                 _in_reverse,
+                _equal_steps,
                 _one_dimension,
                 always((), ((),)),
                 always((), ((), ())),
@@ -168,7 +191,12 @@ coalesce_dimensions = Task(
         Property(
             "operands that are repeated",
             weight=2,
-            corners=(_runs(2, (3,), zeros=True), _runs(2, (2, 2), zeros=True), _runs(1, (2, 2), zeros=True)),
+            corners=(
+                _runs(2, (3,), zeros=True),
+                _runs(1, (2, 2), zeros=True),
+                _turning(to_zero=True),
+                _turning(to_zero=False),
+            ),
             draws=(_any_runs(zeros=True), _runs(3, (2, 3), zeros=True)),
             why="two repeated dimensions side by side are one: 0 is size times 0",
             slip="stride 0 needs no rule of its own; it joins with 0 alone",

@@ -138,7 +138,7 @@ result_type = Task(
                 _shuffled(_of(TENSOR, INTEGERS), _of(NUMBER, ("float64",))),
                 _shuffled(_of(TENSOR, ("bfloat16",)), _of(NUMBER, ("float64",))),
                 _shuffled(_of(TENSOR, ("int8", "uint8")), _of(NUMBER, ("int64",))),
-                _shuffled(_of(TENSOR, ("bool",)), _of(NUMBER, ("int64", "bool"))),
+                _shuffled(_of(TENSOR, ("bool",)), _of(NUMBER, ("int64",))),
                 _shuffled(_of(ZERO_DIM, ("int8", "int16")), _of(NUMBER, ("int64",))),
                 _shuffled(_of(ZERO_DIM, ("bfloat16",)), _of(NUMBER, ("float64",))),
             ),

@@ -2,6 +2,8 @@
 
 import copy
 import random
+import subprocess
+import sys
 from collections import Counter
 from functools import partial
 
@@ -13,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from glassbox.records import Portrait, PortraitPart, RunTime
 from glassbox.records.portrait import human_flops, human_us
-from glassbox.xray import portraits as module_under_test
+from glassbox.xray import _portrait_of_torch as module_under_test
 from glassbox.xray import profile
 
 from .models import MODELS
@@ -495,3 +497,32 @@ def test_by_module_at_each_depth():
         "a             3      9 us  90.0%  12 B   1.33 MB\n"
         "(Net itself)  1      1 us  10.0%  4 B    4 MB"
     )
+
+
+def test_the_mini_frameworks_models_are_counted_by_the_same_instrument():
+    from glassbox import mini
+
+    torch_model = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+    mini_model = mini.nn.Sequential(mini.nn.Linear(4, 3), mini.nn.ReLU())
+    expected = count(torch_model, torch.rand(2, 4), loss=lambda out: out.sum())
+    mini_model[0].bias.grad = grad = mini.ones(3)
+    portrait = count(mini_model, mini.ones(2, 4), loss=lambda out: out.sum())
+    assert portrait.counts("forward") == expected.counts("forward")
+    assert portrait.counts("backward").keys() == expected.counts("backward").keys()
+    sizes = {p.op: p.nbytes for p in expected.parts if p.phase == "forward"}
+    assert {p.op: p.nbytes for p in portrait.parts if p.phase == "forward"} == sizes
+    assert mini_model[0].bias.grad is grad
+    assert mini_model[0].weight.grad is None
+    assert portrait.title() == "Sequential, train, grad"
+    assert portrait.torch == "glassbox.mini"
+
+
+def test_the_mini_framework_needs_no_torch():
+    program = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from glassbox import mini, xray\n"
+        "a = mini.ones(3, requires_grad=True)\n"
+        "print(xray.profile(lambda: a.exp()).counts(), xray.saved_memory(lambda: a.exp()).nbytes())\n"
+    )
+    seen = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert seen.stdout == "{'aten.exp.default': 1, 'aten.detach.default': 1} 12\n"

@@ -457,3 +457,19 @@ def test_the_estimate_from_records_alone():
         {"checkpoint": "b", "drops": 30, "keeps": 0, "saves": 30},
         {"checkpoint": "a", "drops": 10, "keeps": 7, "saves": 3},
     ]
+
+
+def test_the_mini_framework_keeps_the_same_values():
+    from glassbox import mini
+
+    expected = saved_memory(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), torch.rand(2, 4))
+    saved = saved_memory(mini.nn.Sequential(mini.nn.Linear(4, 3), mini.nn.ReLU()), mini.ones(2, 4))
+    assert kept(saved) == kept(expected) == [("AddmmBackward0", "mat1"), ("ReluBackward0", "result")]
+    assert saved.nbytes() == expected.nbytes() == 24
+    a = mini.ones(3, requires_grad=True)
+
+    def program():
+        a.exp().sin()
+        return a.exp()
+
+    assert kept(saved_memory(program)) == [("ExpBackward0", "result")]

@@ -33,7 +33,7 @@ _LINES = {"view": "alias", "memory": "memory"}
 
 
 def forward_figure(graph: ForwardGraph, *, inputs: str = "auto", limit: int = LIMIT, title: str = "") -> Svg:
-    """A forward graph as a figure.
+    """A forward graph as a figure. A view that nobody uses is a chip of the call whose output it views.
 
     inputs   "nodes": each tensor from outside is a box; "beside": one with one use stands beside its user; "auto": by
              the graph's size
@@ -62,7 +62,8 @@ def forward_scene(graph: ForwardGraph, *, inputs: str = "auto", limit: int = LIM
     results, result_links = _results(plan)
     caption = graph.caption()
     if any(len(run.nodes) > 1 for run in plan.runs):
-        caption += f". Too many to draw one by one: {len(plan.runs)} boxes, each for calls made one after the other"
+        many = f"{len(plan.runs)} box{'es' * (len(plan.runs) != 1)}"
+        caption += f". Too many to draw one by one: {many}, each for calls made one after the other"
     return Scene(
         tuple(parts + results),
         tuple(_links(plan) + result_links),
@@ -79,12 +80,14 @@ class _Plan:
     graph: ForwardGraph
     tensors: dict[int, ForwardTensor]
     runs: list[Run]
-    run_of: list[int]
+    run_of: dict[int, int]
     # tensors from outside with a box of their own, and the module of the call that uses each first
     outside: list[int]
     module_of: dict[int, str]
     beside: dict[int, list[int]]
     names: dict[int, str]
+    # call -> views of its outputs that nobody uses; they are chips of it
+    unused: dict[int, list[int]]
 
     def key(self, node: int) -> str:
         run = self.runs[self.run_of[node]]
@@ -100,6 +103,7 @@ def _planned(graph: ForwardGraph, beside: bool, limit: int) -> _Plan:
     for edge in graph.edges():
         if edge.source is None:
             uses[edge.tensor].append(edge.target)
+    unused = _unused_views(graph)
     large = len(graph) > limit
     outside, aside, module_of = [], defaultdict(list), {}
     for tensor, users in uses.items():
@@ -108,18 +112,32 @@ def _planned(graph: ForwardGraph, beside: bool, limit: int) -> _Plan:
             aside[users[0]].append(tensor)
         else:
             outside.append(tensor)
-    modules = [node.call.module for node in graph]
-    links = [(edge.source, edge.target) for edge in graph.edges() if edge.source is not None]
-    runs = (
-        folded(modules, links, min(limit, RUNS)) if large else [Run((nr,), module) for nr, module in enumerate(modules)]
-    )
-    run_of = [0] * len(graph)
-    for nr, run in enumerate(runs):
-        for each in run.nodes:
-            run_of[each] = nr
+    put_away = {nr for views in unused.values() for nr in views}
+    order = [node.id for node in graph if node.id not in put_away]
+    number = {nr: place for place, nr in enumerate(order)}
+    modules = [graph[nr].call.module for nr in order]
+    links = [(e.source, e.target) for e in graph.edges() if e.source is not None and e.target in number]
+    alone = [Run((place,), module) for place, module in enumerate(modules)]
+    found = folded(modules, [(number[a], number[b]) for a, b in links], min(limit, RUNS)) if large else alone
+    runs = [Run(tuple(order[place] for place in run.nodes), run.module) for run in found]
+    run_of = {nr: place for place, run in enumerate(runs) for nr in run.nodes}
     tensors = {each.id: each for each in graph.tensors}
     names = {each.id: each.name for each in graph.tensors if each.name}
-    return _Plan(graph, tensors, runs, run_of, outside, module_of, aside, names)
+    return _Plan(graph, tensors, runs, run_of, outside, module_of, aside, names, unused)
+
+
+def _unused_views(graph: ForwardGraph) -> dict[int, list[int]]:
+    """Per call the views of its outputs that lead nowhere, such as those by which autograd keeps a result."""
+    used = {edge.source for edge in graph.edges()}
+    maker = graph.made_by()
+    used |= {maker.get(tensor) for tensor, _ in graph.results}
+    found: dict[int, list[int]] = defaultdict(list)
+    for edge in graph.edges():
+        target = graph[edge.target]
+        alone = len(target.call.inputs) == 1 and not target.backward and target.id not in used
+        if edge.kind == "view" and edge.source is not None and alone:
+            found[edge.source].append(target.id)
+    return found
 
 
 def _tensor_part(tensor: ForwardTensor, module: str) -> Part:
@@ -153,7 +171,7 @@ def _call_part(plan: _Plan, node: ForwardNode) -> Part:
         title=cut(node.name, 44),
         cls=_CLASSES.get(call.effect, "r0"),
         lines=tuple(lines),
-        chips=_backward_chips(plan.graph, node),
+        chips=_backward_chips(plan.graph, node) + tuple(_view_chip(plan, nr) for nr in plan.unused.get(node.id, [])),
         beside=tuple(_beside_chip(plan.tensors[each], call.module) for each in plan.beside.get(node.id, [])),
         tip=_tip(plan, node),
         classes=f"c{node.id}",
@@ -171,6 +189,11 @@ def _backward_chips(graph: ForwardGraph, node: ForwardNode) -> tuple[Chip, ...]:
         tip = "\n".join([f"{made.name} (backward node {nr})", *map(str, made.saved[:TIP_LINES])])
         found.append(Chip(cut(made.name + kept, 48), "r3", tip, f"n{nr}"))
     return tuple(found)
+
+
+def _view_chip(plan: _Plan, nr: int) -> Chip:
+    node = plan.graph[nr]
+    return Chip(cut(f"{node.name}, unused", 40), "r4", _tip(plan, node), f"c{nr}")
 
 
 def _beside_chip(tensor: ForwardTensor, module: str) -> Chip:
@@ -204,7 +227,7 @@ def _links(plan: _Plan) -> list[Link]:
     # One port per tensor, so that one that is used often is one line that branches.
     ports: dict[int, int] = {}
     for edge in plan.graph.edges():
-        if edge.source is None and edge.tensor not in shown:
+        if edge.target not in plan.run_of or (edge.source is None and edge.tensor not in shown):
             continue
         ends = f"t{edge.tensor}" if edge.source is None else plan.key(edge.source), plan.key(edge.target)
         if ends[0] == ends[1]:

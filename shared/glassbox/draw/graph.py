@@ -79,7 +79,8 @@ def graph_scene(
     links = _links(plan) + _root_links(plan, graph)
     caption = graph.caption()
     if any(len(run.nodes) > 1 for run in plan.runs):
-        caption += f". Too many to draw one by one: {len(plan.runs)} boxes, each for nodes made one after the other"
+        many = f"{len(plan.runs)} box{'es' * (len(plan.runs) != 1)}"
+        caption += f". Too many to draw one by one: {many}, each for nodes made one after the other"
     name = ", ".join(name for _, _, name in graph.roots)
     return Scene(
         tuple(parts + roots),

@@ -18,6 +18,9 @@ PORT_GAP = 12.0
 # Between rows; more where a line has far to go to the side.
 ROW_GAP, ROW_GAP_MOST, SLOPE = 30.0, 64.0, 0.11
 
+# What rounding makes of no distance.
+_SAME = 1e-6
+
 Point = tuple[float, float]
 
 
@@ -177,7 +180,7 @@ def _path(
     points += [(columns[-1], tops[target.row]), (columns[-1], target.y)]
     kept: list[Point] = []
     for point in points:
-        if kept and point == kept[-1]:
+        if kept and point[0] == kept[-1][0] and abs(point[1] - kept[-1][1]) < _SAME:
             continue
         if len(kept) > 1 and kept[-1][0] == kept[-2][0] == point[0]:
             kept.pop()

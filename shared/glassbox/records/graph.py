@@ -152,7 +152,8 @@ class Graph(Table):
 
     def engine_order(self) -> tuple[int, ...]:
         """The ids in the order in which the engine runs them on one device: of those that wait for no more gradients
-        the one with the largest sequence number, so the newest, and an AccumulateGrad before any other.
+        the one with the largest sequence number, so the newest, and an AccumulateGrad before any other. Which of
+        several AccumulateGrads goes first is up to the C++ library that PyTorch was built with; here, by their ids.
         """
         waiting = [0] * len(self.nodes)
         for _, _, target, _ in self.edges():

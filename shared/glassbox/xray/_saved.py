@@ -58,7 +58,11 @@ class SavedReader:
         if value is None:
             # Of an argument that was None or is not needed there is nothing; of what was freed PyTorch says so.
             return SavedTensor(name, (), "", 0, state="freed") if _FREED in inside.complaint(saved) else None
-        return self._tensor(name, value, inside.complaint(saved), node)
+        complaint = inside.complaint(saved)
+        if _OWN_RESULT in complaint and internals.version_of(value):
+            # Only with its node at hand does PyTorch go on to compare versions.
+            complaint += inside.complaint_about(node, name)
+        return self._tensor(name, value, complaint, node)
 
     def _tensor(self, name: str, tensor: Tensor, complaint: str, node: Any) -> SavedTensor:
         now = internals.version_of(tensor)
@@ -68,15 +72,16 @@ class SavedReader:
         versions = _VERSIONS.search(complaint)
         if versions:
             now, version, state = int(versions[1]), int(versions[2]), "changed"
-            # As it was then it has no name any more; what it is now may have another history.
-            kind = "leaf" if tensor.is_leaf and tensor.requires_grad else ""
-        elif _OWN_RESULT in complaint:
+        if _OWN_RESULT in complaint:
             kind = "result"
             nr = _output_of(name, tensor, node)
             origin = (self._place[node], nr) if node in self._place else None
             variable = dict(self._names.of_outputs(node)).get(nr, "")
         elif not tensor.requires_grad:
             kind = "constant"
+        elif versions:
+            # It may have another history by now.
+            kind = "inner"
         elif tensor.is_leaf:
             kind = "parameter" if isinstance(tensor, Parameter) else "leaf"
             origin = (self._leaves[id(tensor)], 0) if id(tensor) in self._leaves else None

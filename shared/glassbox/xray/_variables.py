@@ -212,7 +212,9 @@ def _members(name: str, value: Any) -> list[tuple[str, Any]]:
 
 
 def _node_of(tensor: Any) -> Any:
-    """The tensor's grad_fn, unless asking for it could make a new one, as for a view whose base was written to."""
-    if tensor.is_leaf or (internals.is_view(tensor) and internals.version_of(tensor)):
+    """The tensor's grad_fn, unless asking could make a new one, as for a view whose base was written to; even is_leaf
+    asks for it.
+    """
+    if internals.is_view(tensor) and internals.version_of(tensor):
         return None
-    return tensor.grad_fn
+    return None if tensor.is_leaf else tensor.grad_fn

@@ -84,25 +84,26 @@ def _of_torch(fn: Any, args: Any, kwargs: Any, given: Sequence[tuple[str, Any]],
     model = model if isinstance(model, torch.nn.Module) else None
     scope = names_in_scope(frame, given, model)
     logger = NumberedLogger(model)
+    found = Gathered()
     with logger:
         result = fn(*args, **kwargs)
+        # Tensors have numbers only while the log is on.
+        results = list(_tensors_in([("result", result)]))
+        labelled = [(logger.number_of(tensor), name) for name, tensor in results]
+        for name, tensor in given:
+            # A variable says more than an expression, so such a name waits for what fn calls it.
+            found.add(logger.number_of(tensor), name if name.isidentifier() else "", "argument")
+        for name, tensor in scope.held(torch.Tensor):
+            if scope.owner_of(tensor) is not None:
+                kind = "parameter" if isinstance(tensor, torch.nn.Parameter) else "buffer"
+                found.add(logger.number_of(tensor), name, kind)
+        for number, name in logger.variables.items():
+            found.add(number, name)
+        for name, tensor in scope.held(torch.Tensor):
+            found.add(logger.number_of(tensor), name)
+        for name, tensor in given:
+            found.add(logger.number_of(tensor), name.lstrip("$0123456789"))
     log = logger.ops
-    found = Gathered()
-    parameters, buffers = scope.held(torch.nn.Parameter), scope.held(torch.nn.Buffer)
-    for name, tensor in given:
-        # A variable says more than an expression, so such a name waits for what fn calls it.
-        found.add(logger.number_of(tensor), name if name.isidentifier() else "", "argument")
-    for tensors, kind in ((parameters, "parameter"), (buffers, "buffer")):
-        for name, tensor in tensors:
-            found.add(logger.number_of(tensor), name, kind)
-    results = list(_tensors_in([("result", result)]))
-    for number, name in logger.variables.items():
-        found.add(number, name)
-    for name, tensor in scope.held(torch.Tensor):
-        found.add(logger.number_of(tensor), name, "buffer" if scope.owner_of(tensor) is not None else "")
-    for name, tensor in given:
-        found.add(logger.number_of(tensor), name.lstrip("$0123456789"))
-    labelled = [(logger.number_of(tensor), name) for name, tensor in results]
     with_grad = [(name, tensor) for name, tensor in results if tensor.grad_fn is not None]
     graph = None
     if with_grad:

@@ -19,6 +19,7 @@ from . import _torch_internals as internals
 from ._looking import is_tensor_type, is_torch
 from ._names import argument_names
 from ._torch_internals import graph as inside
+from ._torch_internals.deep_graphs import make_freeable
 from ._variables import Names, caller, names_in_scope
 
 
@@ -102,6 +103,7 @@ def _of_torch(
         roots = [(tensor.grad_fn, int(tensor.output_nr), name) for name, tensor in pairs]
         edges = _edges_from([node for node, _, _ in roots])
         order = _in_order(edges)
+        make_freeable(order, edges)
         place = {node: nr for nr, node in enumerate(order)}
         variables = {nr: node.variable for node, nr in place.items() if not edges[node] and hasattr(node, "variable")}
         leaves = {id(tensor): nr for nr, tensor in variables.items()}

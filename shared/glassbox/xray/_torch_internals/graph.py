@@ -96,6 +96,23 @@ def complaint(saved: Any) -> str:
     return ""
 
 
+def complaint_about(node: Any, name: str) -> str:
+    """What PyTorch says against handing a node's own saved result out through the node; "" where that is fine, or
+    where it would call a hook.
+    """
+    try:
+        if hasattr(node, f"_saved_{name}"):
+            return ""
+        saved = getattr(node, "_raw_saved_tensors", ())
+        if not any(content(each)[1] for each in saved):
+            _ = node.saved_tensors
+    except RuntimeError as error:
+        return str(error)
+    except AttributeError:
+        return ""
+    return ""
+
+
 def wrapped_node(node: Any) -> Any:
     """The node of the operator that wrote into a view, for a CopySlices; None elsewhere and once it is freed."""
     try:
@@ -149,6 +166,7 @@ def sparse_nbytes(tensor: Any) -> int:
     return count * (8 + int(tensor.element_size())) + 8 * (int(compressed) + 1)
 
 
+@functools.lru_cache(4096)
 def gives_view(name: str) -> bool:
     """Whether a backward node of this name stands for an operator whose result is a view ("TBackward0": t)."""
     match = _OPERATOR.match(name)

@@ -21,15 +21,15 @@ def sets(arguments=2, op="aten.add.Tensor", effective=LEFT):
         KeyStep("union", "union", TENSOR if arguments else 0),
         KeyStep("included", "included", INCLUDED),
         KeyStep("excluded", "excluded", LAYOUT.bits("AutocastCPU", "Python")),
-        KeyStep("fallthrough", "fallthrough", LAYOUT.bits("BackendSelect", "ADInplaceOrView")),
+        KeyStep("fallthrough", "fallthrough", LAYOUT.bits("BackendSelect", "ADInplaceOrView", "AutocastCPU")),
         KeyStep("effective", "effective", effective),
     ]
     return KeySets(op, tuple(steps), LAYOUT)
 
 
-def call(hops=2, kind="autograd kernel", context=(), wrong=False):
+def call(hops=2, kind="autograd kernel", context=(), wrong=False, folder=""):
     found = sets()
-    place = "torch/csrc/autograd/generated/VariableType_2.cpp:10917"
+    place = folder + "torch/csrc/autograd/generated/VariableType_2.cpp:10917"
     onion = Onion(
         tuple(
             Hop("aten.add.Tensor", ("AutogradCPU", "CPU")[nr % 2], found.steps[-1].bits, ("CPU",), kind, place, nr % 7)
@@ -52,6 +52,7 @@ FIGURES = {
     "long name": key_set_figure(sets(op="a_namespace." + "x" * 90)),
     "why": reason_figure(call()),
     "why, many hops": reason_figure(call(60)),
+    "why, from far": reason_figure(call(folder="/a/folder" * 15)),
     "why, in contexts": reason_figure(call(context=("autocast is on for CPU", "vmap at level 1"))),
     "why, not as reckoned": reason_figure(call(wrong=True)),
     "why, failed": reason_figure(call(0)),

@@ -76,6 +76,13 @@ def test_structured_kernels_fill_backends_and_the_rest_by_a_non_functional_alias
     assert add["PrivateUse1"].registered_to == "CompositeExplicitAutogradNonFunctional"
 
 
+def test_of_two_aliases_that_fill_backends_each_row_tells_its_own():
+    """The non-functional one does not cover XLA and Lazy, whose in-place kernels must not come from below."""
+    found = xray.table("all.dims")
+    assert found["HIP"].registered_to == "CompositeExplicitAutogradNonFunctional"
+    assert found["XLA"].registered_to == "CompositeExplicitAutograd"
+
+
 def test_randn_has_a_backend_select_kernel_and_add_falls_through_there():
     assert (xray.table("randn")["BackendSelect"].kind, xray.table("randn")["BackendSelect"].fallthrough) == (
         "kernel",

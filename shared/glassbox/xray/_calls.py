@@ -82,6 +82,10 @@ class Framework(Protocol):
         """Runtime key -> the text of its row, for an operator by its dispatcher name."""
         ...
 
+    def refuse(self, fn: Any, where: str) -> None:
+        """ValueError for a function whose calls cannot be watched."""
+        ...
+
     def watch(self, see: Callable[[TopCall], None], passed_over: bool) -> Any:
         """A context in which see is called before each operator call of this thread."""
         ...

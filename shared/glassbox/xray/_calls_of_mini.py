@@ -44,6 +44,9 @@ class OfMini:
         lines = mini._C._dispatch_dump_table(name).splitlines()
         return {key: row for key, _, row in (line.partition(": ") for line in lines)}
 
+    def refuse(self, fn: Any, where: str) -> None:
+        """There is nothing that cannot be watched."""
+
     @contextmanager
     def watch(self, see: Callable[[TopCall], None], passed_over: bool = True) -> Iterator[None]:
         me = threading.get_ident()

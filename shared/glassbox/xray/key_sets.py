@@ -40,16 +40,18 @@ def watch_program(
 ) -> None:
     """Call fn once and append its operator calls to `calls`, those that were made before an exception too.
 
-    ValueError where there are none.
+    ValueError where there are none, and for a compiled function.
     """
     # Calls of detach and alias cannot be watched everywhere; where one is asked for by name it is.
     passed_over = not any(name in str(getattr(fn, "__name__", fn)) for name in ("detach", "alias"))
-    with framework_of_call(fn, args, kwargs).watch(calls.append, passed_over):
+    framework = framework_of_call(fn, args, kwargs)
+    framework.refuse(fn, where)
+    with framework.watch(calls.append, passed_over):
         fn(*args, **kwargs)
     if not calls:
         raise ValueError(
             f"{where}: the function called no operator that the dispatcher saw; give one that computes with tensors in "
-            f"this thread (code made by torch.compile runs past the dispatcher, and detach is seen only by itself)."
+            f"this thread (detach and alias are seen only where they are the function itself)."
         )
 
 

@@ -33,7 +33,7 @@ def why(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Why:
     has what was raised, and its last call explains it; whatever else fn raises is raised. For PyTorch, hooks around
     all kernels are there while fn runs, as in `onion`, which see for what they cannot see; `keys(fn, *args)` does
     without.
-    TypeError where fn cannot be called, ValueError where it calls no operator.
+    TypeError where fn cannot be called, ValueError where it calls no operator or was compiled.
     """
     if not callable(fn):
         raise TypeError(f"why: {type(fn).__name__} cannot be called; give a function and its arguments.")

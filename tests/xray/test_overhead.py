@@ -447,17 +447,24 @@ def state():
 def test_everything_is_afterwards_as_it_was(around):
     a, b = torch.rand(3), torch.rand(3, requires_grad=True)
     copies = a.clone(), b.detach().clone()
+    seen = set()
+
+    def call(x, y):
+        seen.add((torch.is_grad_enabled(), torch.is_inference_mode_enabled(), gc.isenabled(), torch.get_num_threads()))
+        return torch.nn.functional.dropout(x) * y
+
+    gc.enable()
+    threads = 1 if torch.get_num_threads() == 2 else 2
     with around():
         before = state()
-        ledger = overhead(
-            lambda x, y: torch.nn.functional.dropout(x) * y, make=lambda n: (a, b), sizes=(3,), rounds=6, threads=2
-        )
+        ledger = overhead(call, make=lambda n: (a, b), sizes=(3,), rounds=6, threads=threads)
         assert state() == before
+    assert gc.isenabled()
+    # Inside no_grad and inference_mode too, gradients are on where the ledger says so.
+    assert seen == {(grad, inference, False, threads) for grad, inference in [(1, 0), (0, 0), (0, 1)]}
     assert torch.equal(a, copies[0]) and torch.equal(b.detach(), copies[1])
     assert a.grad is None and b.grad is None and b.requires_grad and b._version == 0
-    assert "2 threads" in ledger.machine
-    # Inside no_grad and inference_mode too, gradients were on where the ledger says so.
-    assert ledger.curves[0].name == "requires_grad"
+    assert f"{threads} thread" in ledger.machine and ledger.curves[0].name == "requires_grad"
 
 
 @pytest.mark.parametrize("calls", [0, 3, 500])
@@ -470,6 +477,7 @@ def test_everything_is_as_it_was_after_an_error_in_the_middle(calls):
             raise ZeroDivisionError("in the middle")
         return x * torch.rand(1)
 
+    gc.enable()
     before = state()
     with pytest.raises(ZeroDivisionError, match="in the middle"):
         overhead(failing, make=lambda n: (torch.rand(n),), sizes=(1,), rounds=6)

@@ -216,11 +216,12 @@ def test_results_gradients_and_random_numbers_are_the_same():
     assert all(torch.equal(x, y) for x, y in zip(run(True), run(False), strict=True))
 
 
-def test_an_error_passes_and_nothing_is_left_switched_on():
+def test_an_error_passes_and_nothing_is_left_switched_on(monkeypatch):
     def failing(a):
         a + a
         raise ZeroDivisionError("in the middle")
 
+    monkeypatch.delenv("KINETO_LOG_LEVEL", raising=False)
     before = dict(os.environ)
     with pytest.raises(ZeroDivisionError, match="in the middle"):
         timeline(failing, torch.rand(3))
@@ -336,6 +337,7 @@ def test_a_launch_and_what_it_started_carry_one_number():
         ("runtime 1", "cudaLaunchKernel", "stream 20", 72),
     ]
     assert next(e for e in seen.events if e.kind == "copy").bytes == 4
+    assert {e.kind for e in seen.events if e.correlation} == {"launch", "kernel", "copy"}
 
 
 def test_waiting_for_the_device_is_no_work_of_the_thread():

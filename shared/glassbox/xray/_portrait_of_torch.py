@@ -126,7 +126,7 @@ def _portrait(program: Program, counted: OperatorCounter, rounds: _Rounds | None
         tuple(f"{name}{in_short(each)}" for name, value in given for each in tensors_in(value)),
         counted.devices,
         torch.get_num_threads(),
-        torch.__version__,
+        profiling.torch_version(),
         _seen(counted.devices),
         parts,
         len(rounds.forward) if rounds else 0,

@@ -319,6 +319,28 @@ def test_other_threads_are_not_listed():
     assert site.times == 1
 
 
+def test_other_threads_are_not_listed_while_an_operator_is_at_work():
+    x = torch.ones(4, 4)
+
+    @torch.library.custom_op("glassbox_test::waits", mutates_args=())
+    def waits(x: torch.Tensor) -> torch.Tensor:
+        thread = threading.Thread(target=lambda: x.t().reshape(-1))
+        thread.start()
+        thread.join()
+        return x + 1
+
+    assert xray.hidden_copies(lambda: waits(x)).sites == ()
+
+
+def test_a_source_that_is_broadcast_is_told_as_expanded():
+    x, row = torch.ones(3, 4), torch.ones(4)
+    record = xray.hidden_copies(lambda: (x.copy_(row), x.copy_(row[None])))
+    (site,) = record.asked
+    assert (site.why, site.times) == ("16 B expanded, repeated 3 times", 2)
+    (site,) = xray.hidden_copies(lambda: x.copy_(torch.ones(3, 1))).asked
+    assert site.why == "12 B expanded, repeated 4 times"
+
+
 def test_it_reads_well():
     x = torch.ones(64, 64)
     record = xray.hidden_copies(lambda: (x.t().reshape(-1), x.clone()))

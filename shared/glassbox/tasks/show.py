@@ -20,6 +20,8 @@ LOOK_FOR = {
     "SystemExit": "exit() or sys.exit() in your code: it ends the program, where an answer is asked for",
 }
 """What stands in the code of an answer that ended so."""
+SHOWN = 1500
+"""Characters of an argument or an answer: what is cut off cannot be tried again."""
 # Looks stand in the elements, since nbgrader's and Jupyter's pages bring style sheets of their own. A page of
 # ours sets the colours by its theme; elsewhere the fallbacks are readable on light and on dark.
 GOOD = "var(--gb-good,#2e8b57)"
@@ -36,7 +38,7 @@ VALUE = "white-space:pre-wrap;overflow-wrap:anywhere"
 def in_words(answer: Answer) -> str:
     """One answer as a short text: the value, or what happened instead."""
     if "value" in answer:
-        return show(answer["value"])
+        return show(answer["value"], SHOWN)
     if "raised" in answer:
         message = str(answer.get("message", ""))[:160]
         return f"raises {answer['raised']}" + (f": {message}" if message else "")
@@ -52,14 +54,16 @@ def in_words(answer: Answer) -> str:
     return "no answer came"
 
 
-def wanted(truth: Answer) -> str:
+def wanted(task: Task, truth: Answer) -> str:
     """The right answer as a short text: of an exception the type alone, since its words are not asked for."""
+    if task.verify is not None and "value" in truth:
+        return str(truth["value"])
     return in_words({"raised": truth["raised"]} if "raised" in truth else truth)
 
 
 def call_text(task: Task, case: Sequence[Any]) -> str:
     """The call that was tried, as one would type it."""
-    return f"{task.function}({', '.join(show(argument, 400) for argument in case)})"
+    return f"{task.function}({', '.join(show(argument, SHOWN) for argument in case)})"
 
 
 @dataclass(frozen=True)
@@ -115,13 +119,11 @@ def as_text(task: Task, results: Sequence[PropertyResult], heading: str) -> str:
     shown = {id(one.result): one for one in lost(task, results)}
     for result in results:
         mark = "ok  " if result.won else "FAIL"
-        lines.append(
-            f"  {mark} {result.prop.name}: {result.cases - result.wrong} of {result.cases} cases right"
-        )
+        lines.append(f"  {mark} {result.prop.name}: {result.cases - result.wrong} of {result.cases} cases right")
         if id(result) in shown:
             one = shown[id(result)]
             lines.append(f"       tried    {call_text(task, one.failure.case)}")
-            lines.append(f"       expected {wanted(one.failure.expected)}")
+            lines.append(f"       expected {wanted(task, one.failure.expected)}")
             lines.append(f"       yours    {in_words(one.failure.yours)}")
             lines += [f"       {label}: {said}" for label, said in one.remarks()]
     return "\n".join(lines)
@@ -133,10 +135,7 @@ def as_html(task: Task, results: Sequence[PropertyResult], heading: str) -> str:
     """
     rows = "".join(_row(result) for result in results)
     failed = lost(task, results)
-    head = (
-        f'<th style="{CELL}"></th><th style="{CELL}">what was checked</th>'
-        f'<th style="{NUMBER}">cases right</th>'
-    )
+    head = f'<th style="{CELL}"></th><th style="{CELL}">what was checked</th><th style="{NUMBER}">cases right</th>'
     table = f'<table style="{STYLE}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     parts = [f'<p class="glassbox-heading"><strong>{html.escape(heading)}</strong></p>', table]
     if failed:
@@ -166,7 +165,7 @@ def _mark(won: bool) -> str:
 def _failure(task: Task, one: Lost, picture: str) -> str:
     lines = [
         ("tried", call_text(task, one.failure.case)),
-        ("expected", wanted(one.failure.expected)),
+        ("expected", wanted(task, one.failure.expected)),
         ("yours", in_words(one.failure.yours)),
     ]
     table = "".join(
@@ -194,15 +193,13 @@ def _picture(task: Task, failure: Failure) -> str:
         return ""
     panels = {
         "input": (view("input", task, failure.case, None), ""),
-        "expected": (_answered("expected", task, failure, failure.expected), wanted(failure.expected)),
+        "expected": (_answered("expected", task, failure, failure.expected), wanted(task, failure.expected)),
         "yours": (_answered("yours", task, failure, failure.yours), in_words(failure.yours)),
     }
     want, have = panels["expected"][0], panels["yours"][0]
     if (want or panels["input"][0]) is None or (want and have and _numbers(want) == _numbers(have)):
         return ""
-    shown = {
-        name: (name, drawn, "" if drawn else note) for name, (drawn, note) in panels.items() if drawn or note
-    }
+    shown = {name: (name, drawn, "" if drawn else note) for name, (drawn, note) in panels.items() if drawn or note}
     return draw.layout_comparison(shown.get("input"), shown["expected"], shown["yours"])._repr_html_()
 
 

@@ -94,6 +94,13 @@ def test_each_layer_begins_where_the_one_before_it_ends():
     assert fourth[1] < third[1] and whole[1] == first[1]
 
 
+def test_a_long_name_ends_before_the_bars_begin():
+    figure = overhead_figure(FULL)
+    start = bars(figure)[0][1]
+    (long,) = [box for box in boxes(figure) if box[-1].startswith("torch.ops")]
+    assert long[-1] == "torch.ops.aten.a_very_lo…" and long[1] <= start
+
+
 def test_what_cannot_be_told_from_nothing_is_grey_and_says_so():
     figure = overhead_figure(FULL)
     assert [kind for kind, *_ in bars(figure)[:5]] == ["k r4", "k r0", "k out", "k r1", "k hot"]

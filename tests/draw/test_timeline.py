@@ -127,6 +127,17 @@ def test_launches_lead_to_kernels_and_waits_come_from_what_they_waited_for():
     assert classes.count("arrow") == 2 and classes.count("sync") == 1
 
 
+def test_a_wait_comes_from_no_work_of_its_own_row_or_of_before():
+    line = Timeline(
+        (
+            bar("stream 0", "long ago", 0, 3, "kernel"),
+            bar("stream 1", "own", 4, 9, "kernel"),
+            bar("stream 1", "wait for event", 5, 9, "wait"),
+        )
+    )
+    assert timeline_layout(line).syncs == ()
+
+
 def test_too_many_arrows_are_left_out_and_counted():
     figure = timeline_figure(MANY)
     assert "arrow" not in [e.get("class") for e in elements(figure, "path")]

@@ -119,8 +119,8 @@ def quiet(threads: int) -> Iterator[None]:
     devices = [torch.accelerator.current_device_index()] if torch.accelerator.is_available() else []
     with ExitStack() as stack:
         stack.enter_context(torch.random.fork_rng(devices=devices, device_type=_accelerator()))
+        # This switches gradients on as well.
         stack.enter_context(torch.inference_mode(False))
-        stack.enter_context(torch.enable_grad())
         stack.callback(torch.set_num_threads, before)
         torch.set_num_threads(threads)
         gc.collect()

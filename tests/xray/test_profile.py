@@ -474,6 +474,33 @@ def test_names_of_what_was_run():
     assert count(partial(torch.add, alpha=2), torch.rand(1), torch.rand(1)).model == "partial"
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning", "ignore:`torch.jit:DeprecationWarning")
+def test_kinds_of_programs():
+    x = torch.rand(4, 4, requires_grad=True)
+    nested = torch.nested.nested_tensor([torch.rand(2, 3), torch.rand(4, 3)], layout=torch.jagged, requires_grad=True)
+    programs = {
+        "jagged": lambda: count(lambda t: t * 2, nested, backward=True),
+        "sparse": lambda: count(lambda t: torch.sparse.mm(t, x), torch.eye(4).to_sparse(), backward=True),
+        "vmap": lambda: count(torch.vmap(lambda row: row.sin().sum()), x, backward=True),
+        "func.grad": lambda: count(torch.func.grad(lambda t: t.sin().sum()), x.detach()),
+        "script": lambda: count(torch.jit.script(nn.Sequential(nn.Linear(4, 4), nn.ReLU())), x),
+        "packed": lambda: count(nn.LSTM(3, 4), nn.utils.rnn.pack_sequence([torch.rand(4, 3), torch.rand(2, 3)])),
+        "complex": lambda: count(torch.fft.fft, x, backward=True),
+    }
+    operators = {
+        "jagged": "mul.Tensor",
+        "sparse": "_sparse_addmm.default",
+        "vmap": "sin.default",
+        "func.grad": "cos.default",
+        "script": "relu.default",
+        "packed": "mul.Tensor",
+        "complex": "_fft_r2c.default",
+    }
+    for name, program in programs.items():
+        counts = short(program().counts())
+        assert operators[name] in counts, (name, counts)
+
+
 def test_numbers_in_words():
     assert [human_flops(n) for n in (None, 0, 999, 3_628_146_688, 5 * 10**15)] == ["", "0", "999", "3.63 G", "5e+03 T"]
     assert [human_us(n) for n in (None, 1.234, 999.0, 15_234.0, 2.5e6)] == ["", "1.23 us", "999 us", "15.2 ms", "2.5 s"]

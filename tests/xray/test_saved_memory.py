@@ -336,6 +336,22 @@ def test_without_a_graph_it_says_so():
         saved_memory(3)
 
 
+def test_a_step_of_an_optimizer_is_said_and_transforms_allow_no_hooks():
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+    def step(x):
+        model(x).sum().backward()
+        optimizer.step()
+
+    assert saved_memory(step, torch.rand(1, 2)).notes[0] == (
+        "The runs wrote to parameter weight and 1 more, which is not put back."
+    )
+    with pytest.raises(RuntimeError, match="saved tensor hooks"):
+        saved_memory(torch.func.grad(lambda t: t.sin().sum()), torch.rand(3))
+    assert not _get_current_dispatch_mode_stack()
+
+
 def test_a_write_to_what_was_saved_is_caught_as_ever():
     w = leaf(3)
 

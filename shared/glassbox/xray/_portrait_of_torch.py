@@ -64,9 +64,7 @@ def portrait_of_torch(
                       and part["flops"] is None})  # fmt: skip
     if unknown:
         notes.append(f"PyTorch has no FLOP formula for {', '.join(unknown)}; what it computes is not in the FLOPs.")
-    if written:
-        more = f" and {len(written) - 1} more" if len(written) > 1 else ""
-        notes.append(f"The runs wrote to parameter {written[0]}{more}, which is not put back.")
+    notes += written
     return _portrait(program, counted, rounds, notes)
 
 

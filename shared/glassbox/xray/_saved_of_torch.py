@@ -46,8 +46,8 @@ def saved_memory_of_torch(
             watch.know(each, "input")
         output = program.run(kept, watch.mark, watch, watch.ready)
         del output
+        notes = kept.written_parameters()
     devices = tuple(watch.devices)
-    notes = []
     if target is not fn or (program.module is not None and profiling.is_compiled(target)):
         notes.append("It is compiled; shown is what its eager run keeps.")
     if watch.foreign:

@@ -100,8 +100,10 @@ class Untouched:
         return list(self._modules.values())
 
     def written_parameters(self) -> list[str]:
-        """Parameters that the runs wrote to, which are not put back."""
-        return [name for name, each, version in self._versions.values() if version_of(each) != version]
+        """A sentence about the parameters that the runs wrote to, which are not put back; [] where there are none."""
+        names = [name for name, each, version in self._versions.values() if version_of(each) != version]
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        return [f"The runs wrote to parameter {names[0]}{more}, which is not put back."] if names else []
 
     def _capture(self, module: Any) -> None:
         if id(module) in self._modules:

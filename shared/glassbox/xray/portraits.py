@@ -27,6 +27,7 @@ def profile(
               of the output is handed ones as its gradient, as a sum would
     backward  None: yes for a module in training mode and where a loss is given, if gradients are recorded
     repeats   runs to take medians over; None: as many as take some seconds, 3 to 20; 0: count only, which runs it once
+    kwargs    go to the model; to one with an argument called loss, backward or repeats, hand it in a function around it
 
     The model runs several times: once to warm up, once to count, and for the times in turn bare and under a mode that
     only reads the clock. Every run meets the same inputs, buffers and random numbers and no gradients, and all of them

@@ -36,6 +36,7 @@ def saved_memory(
 
     Of the mini-framework values and nodes are shown; no modules, lines and curve.
 
+    RuntimeError, PyTorch's own, for torch.func.grad and its like, which allow no hooks on saved tensors.
     TypeError for what cannot be called, ValueError for uninitialized lazy layers, for backward=True where nothing
     requires a gradient, and for parameters whose hooks may step an optimizer in backward.
     """

@@ -70,12 +70,12 @@ def plain_int(n: Any) -> int | None:
 
 def uncompiled(function: Any) -> Any:
     """What torch.compile was given to make `function`; `function` itself where it was not compiled."""
-    for attribute in ("_orig_mod", "_torchdynamo_orig_callable"):
-        original = getattr(function, "__dict__", {}).get(attribute)
-        if original is None and attribute == "_orig_mod":
-            original = getattr(function, "__dict__", {}).get("_modules", {}).get(attribute)
-        if original is not None:
-            return uncompiled(original)
+    own = getattr(function, "__dict__", {})
+    children = own.get("_modules")
+    for names in (own, children if isinstance(children, dict) else {}):
+        for attribute in ("_orig_mod", "_torchdynamo_orig_callable"):
+            if names.get(attribute) is not None:
+                return uncompiled(names[attribute])
     return function
 
 

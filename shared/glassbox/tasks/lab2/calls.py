@@ -52,8 +52,8 @@ def _tensors(rng: random.Random, backend: int = 0) -> tuple[int, ...]:
     """Ordinary tensors, inference tensors, and some with a few keys more, mostly of one backend."""
     made = []
     backend = backend or rng.choice(WITH_TENSORS)
-    for _ in range(rng.randint(1, 3)):
-        its = rng.choice(WITH_TENSORS) if rng.random() < 0.3 else backend
+    for nr in range(rng.randint(1, 3)):
+        its = rng.choice(WITH_TENSORS) if nr and rng.random() < 0.4 else backend
         without = rng.choice(((), (), ("ADInplaceOrView", "AutogradFunctionality"), ("AutogradFunctionality",)))
         more = [key for key in some_keys(rng, own_bit, 1, 2) if rng.random() < 0.6]
         made.append(tensor_keys(its, *without) | raw(more))

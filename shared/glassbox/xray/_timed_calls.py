@@ -107,6 +107,16 @@ def asking_for_gradients(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return with_tensors(args, lambda t: t.detach().clone().requires_grad_(t.is_floating_point() or t.is_complex()))
 
 
+def with_out(call: TimedCall, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], str] | None:
+    """Arguments with a result to write to, and the expression that does; None where the call gives no one tensor."""
+    with torch.no_grad():
+        result = call.function(*args)
+    if not isinstance(result, torch.Tensor):
+        return None
+    names = ", ".join(f"a{nr}" for nr in range(len(args)))
+    return (*args, result.clone()), f"f({names}, out=a{len(args)})"
+
+
 def _overload(fn: Any) -> Any:
     """As `find_operator`, but a name without overload means the one over tensors: add.default adds two numbers."""
     plain = isinstance(fn, str) and "." not in fn.replace("aten.", "") or hasattr(fn, "overloads")

@@ -11,6 +11,7 @@ import functools
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
 from typing import Any
 
 import torch
@@ -18,8 +19,11 @@ import torch
 from ..records import Alternative, CostCurve, CostLayer, Overhead, Spread
 from ..records.overhead import FEWEST, crossing_of
 from . import _measuring as measuring
-from ._ledger_plan import Difference, Plan, build_plan
+from ._ledger_beside import add_alternatives, add_hops
+from ._ledger_layers import add_curves, add_layers
+from ._ledger_plan import PLAIN, Difference, Plan
 from ._timed_calls import Make, TimedCall, tensors_in, timed_call
+from ._torch_internals.tracing import below_autograd
 
 _GROWTH, _ENOUGH, _SLOWEST_US, _LARGEST = 4, 24, 20_000, 4**11
 # A call that has not begun to grow by this size, such as a view, never will.
@@ -67,16 +71,29 @@ def overhead(
         chosen = sorted(set(sizes)) if sizes is not None else _growing(call, clock, settle)
         plan = build_plan(call, chosen, device, settle)
         times = measuring.measure(plan.samples, seconds, rounds, clock, report)
-    machine = f"torch {torch.__version__}, Python {platform.python_version()}, {place}, " + (
+    machine = f"torch {version('torch')}, Python {platform.python_version()}, {place}, " + (
         f"{threads} thread{'s' * (threads != 1)}"
     )
     return ledger_of(plan, times, machine)
 
 
+def build_plan(call: TimedCall, sizes: Sequence[int], device: str, settle: Callable[[], None] | None) -> Plan:
+    """What to time for a call over these sizes, the smallest of which is taken apart."""
+    plan = Plan(call, tuple(sizes))
+    sampled = functools.partial(measuring.calling, settle=settle)
+    args = call.make(sizes[0])
+    add_curves(plan, args, sampled)
+    below = plan.add("below", sampled(call.function, args, within=below_autograd), "the call below autograd")
+    add_layers(plan, args, below, sampled)
+    add_alternatives(plan, args, device, sampled)
+    add_hops(plan, args, below, device, sampled, settle)
+    return plan
+
+
 def ledger_of(plan: Plan, times: Mapping[str, Sequence[float]], machine: str) -> Overhead:
     """The record of a plan's times: microseconds per call for every sample, one for each round."""
     rounds = len(next(iter(times.values())))
-    plain = f"plain {plan.sizes[0]}"
+    plain = f"{PLAIN} {plan.sizes[0]}"
     return Overhead(
         op=plan.call.name,
         machine=machine,

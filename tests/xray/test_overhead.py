@@ -210,6 +210,7 @@ def plan_of(fn, make=None, sizes=(1, 16)):
     return build_plan(timed_call(fn, make, "cpu"), sizes, "cpu", None)
 
 
+MODEL = torch.nn.Linear(4, 4)
 CALLS = {
     "add": "add",
     "mul": torch.ops.aten.mul.Tensor,
@@ -221,12 +222,13 @@ CALLS = {
     "linear": "linear",
     "gelu": torch.nn.functional.gelu,
     "a function": lambda x, y: torch.relu(x) * y,
+    "a model": lambda x: MODEL(x.reshape(1, 1).expand(1, 4)),
 }
 
 
 @pytest.mark.parametrize("fn", CALLS.values(), ids=CALLS.keys())
 def test_the_layers_add_up_to_the_whole_call_by_definition(fn):
-    plan = plan_of(fn)
+    plan = plan_of(fn, sizes=(1,))
     total = Counter()
     for layer in plan.layers:
         for name, sign in layer.terms:
@@ -256,6 +258,17 @@ def test_an_operator_without_in_place_and_out_keeps_set_up_and_result_together()
 def test_of_a_function_only_what_lies_around_all_its_operators_is_told_apart():
     assert [layer.name for layer in plan_of(CALLS["a function"]).layers] == [
         "Autograd kernel", "node and saved values", "below autograd"
+    ]  # fmt: skip
+
+
+def test_parameters_that_ask_for_gradients_themselves_count_as_recording():
+    plan = plan_of(MODEL, lambda n: (torch.ones(n, 4, dtype=torch.float32),))
+    terms = {layer.name: layer.terms for layer in plan.layers}
+    assert terms["Autograd kernel"] == (("no_grad 1", 1), ("below", -1)) == plan.hops[0].terms
+    assert terms["node and saved values"] == (("requires_grad 1", 1), ("no_grad 1", -1))
+    table = torch.nn.Embedding(3, 2)
+    assert list(plan_of(lambda i: {"out": table(i)}, lambda n: (torch.zeros(n, dtype=torch.int64),)).curves) == [
+        "requires_grad", "plain", "no_grad", "inference_mode"
     ]  # fmt: skip
 
 

@@ -183,7 +183,7 @@ class Overhead(Table):
 def describe_crossing(curve: CostCurve) -> str:
     """Where the kernel's work outgrows the overhead, in words."""
     if curve.crossing is None:
-        return f"the overhead is the larger part up to {curve.points[-1][0]:,} elements"
+        return f"the overhead is the larger part up to {_elements(curve.points[-1][0])}"
     at = curve.crossing
     high = f"{_rounded(at.high)}" if math.isfinite(at.high) else "more"
     return f"the kernel outgrows the overhead at {_rounded(at.median)} elements ({_rounded(at.low)} to {high})"

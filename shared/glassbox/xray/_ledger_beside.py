@@ -72,8 +72,8 @@ def add_hops(
 ) -> None:
     plain = f"{PLAIN} {plan.sizes[0]}"
     if below:
-        terms = ((plain, 1), ("below", -1))
-        plan.hops.append(Difference("Autograd kernel", "as above: it records nothing and redispatches", terms))
+        layer = next(each for each in plan.layers if each.name == "Autograd kernel")
+        plan.hops.append(Difference(layer.name, "as above: it records nothing and redispatches", layer.terms))
     square = torch.ones(2, 2, device=device)
     small = square.to(torch.bfloat16)
     kind = torch.device(device).type

@@ -17,7 +17,7 @@ def add_curves(plan: Plan, first: tuple[Any, ...], sampled: Sampled) -> None:
     for size in plan.sizes:
         args = first if size == plan.sizes[0] else plan.call.make(size)
         asking = asking_for_gradients(args)
-        can_have_grad = any(each.requires_grad for each in tensors_in(asking))
+        can_have_grad = any(each.requires_grad for each in tensors_in(asking)) or _has_own(plan, first)
         for mode, (definition, within) in MODES.items():
             if mode in (GRAD, NO_GRAD) and not can_have_grad:
                 continue
@@ -33,9 +33,16 @@ def add_curves(plan: Plan, first: tuple[Any, ...], sampled: Sampled) -> None:
         del plan.curves[mode]
 
 
+def _has_own(plan: Plan, args: tuple[Any, ...]) -> bool:
+    """Whether the result requires grad although no argument does."""
+    return any(each.requires_grad for each in tensors_in([plan.call.function(*args)]))
+
+
 def add_layers(plan: Plan, args: tuple[Any, ...], below: bool, sampled: Sampled) -> None:
     start = plan.sizes[0]
     plain, grad = f"{PLAIN} {start}", f"{GRAD} {start}"
+    # A module's own parameters ask for gradients whatever its arguments do.
+    bare, how = (f"{NO_GRAD} {start}", "the call inside no_grad") if _has_own(plan, args) else (plain, "the plain call")
     function = plan.call.function
     in_c = type(function).__name__ in ("builtin_function_or_method", "method_descriptor")
     tensors = tensors_in(args)
@@ -52,9 +59,9 @@ def add_layers(plan: Plan, args: tuple[Any, ...], below: bool, sampled: Sampled)
         outer.append(
             Difference(
                 "Autograd kernel",
-                "the plain call, minus the same call below the autograd keys: the kernel that looks whether to "
-                "record, finds it need not, and redispatches",
-                ((plain, 1), ("below", -1)),
+                f"{how}, minus the same call below the autograd keys: the kernel that looks whether to record, finds "
+                "it need not, and redispatches",
+                ((bare, 1), ("below", -1)),
                 "4, 6",
             )
         )
@@ -62,9 +69,9 @@ def add_layers(plan: Plan, args: tuple[Any, ...], below: bool, sampled: Sampled)
         outer.append(
             Difference(
                 "node and saved values",
-                "the call with arguments that require grad, minus the plain one: making the node, its edges, and "
-                "what it saves, and freeing them again",
-                ((grad, 1), (plain, -1)),
+                f"the call with arguments that require grad, minus {how}: making the node, its edges, and what it "
+                "saves, and freeing them again",
+                ((grad, 1), (bare, -1)),
                 "5",
             )
         )

@@ -81,13 +81,15 @@ def timed_call(fn: Any, make: Make | None, device: str) -> TimedCall:
 
 
 def tensors_in(args: Any) -> list[Any]:
-    """The tensors among arguments, also those in lists."""
+    """The tensors among arguments, also those in lists and dicts."""
     found = []
     for arg in args:
         if isinstance(arg, torch.Tensor):
             found.append(arg)
         elif isinstance(arg, list | tuple):
             found += tensors_in(arg)
+        elif isinstance(arg, dict):
+            found += tensors_in(arg.values())
     return found
 
 

@@ -285,6 +285,21 @@ def test_the_curve_rises_and_falls():
     assert saved_memory(lambda: w.exp().sin().cos(), backward=False).curve == (("forward", 16), ("forward", 32))
 
 
+def test_a_long_curve_is_thinned_and_keeps_its_peak_and_its_end():
+    w = leaf(4)
+
+    def program():
+        y = w
+        for _ in range(1500):
+            y = y.exp()
+        return y
+
+    saved = saved_memory(program)
+    assert len(saved.curve) == 1501
+    assert saved.peak() == saved.nbytes() == 1500 * 16
+    assert saved.curve[-1] == ("backward", 0)
+
+
 def test_what_is_dropped_before_the_end_counts_for_the_peak_alone():
     w = leaf(4)
 

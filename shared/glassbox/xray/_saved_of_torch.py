@@ -161,10 +161,11 @@ class _Watch:
         self.values = [self._value(note) for note in self._alive.values()]
 
     def points(self) -> tuple[tuple[str, int], ...]:
-        """The curve, thinned to what a figure can show; of each part the largest point stays."""
+        """The curve, thinned to what a figure can show; of each part the largest point stays, and the very last."""
         step = -(-len(self.curve) // _POINTS) or 1
         parts = [self.curve[at : at + step] for at in range(0, len(self.curve), step)]
-        return tuple(max(part, key=lambda point: point[1]) for part in parts)
+        highest = [max(part, key=lambda point: point[1]) for part in parts]
+        return tuple(highest if step == 1 else [*highest, self.curve[-1]])
 
     # Hooks
 

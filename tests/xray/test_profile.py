@@ -410,6 +410,20 @@ def test_compiled_is_shown_as_its_eager_run_and_says_so(how):
     assert "It is compiled" in portrait.notes[0]
 
 
+def test_nothing_is_compiled_for_a_portrait():
+    compiled = []
+
+    def backend(graph, _example):
+        compiled.append(graph)
+        return graph.forward
+
+    inner = torch.compile(nn.Linear(2, 2), backend=backend)
+    profile(nn.Sequential(inner), torch.rand(1, 2), repeats=1)
+    assert not compiled
+    inner(torch.rand(1, 2))
+    assert compiled
+
+
 def test_autocast_and_its_casts():
     model, x = nn.Linear(2, 2), torch.rand(1, 2)
     with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -182,6 +182,7 @@ class OpLog(Table):
     def rows(self) -> Rows:
         rows = []
         devices = {each.device for call in self.calls for each in call.outputs} - {"cpu"}
+        asked = [name for name in ("module", "place") if any(getattr(call, name) for call in self.calls)]
         promised = any(call.promised not in ("", call.effect) for call in self.calls)
         for nr, call in enumerate(self.calls, start=self.dropped):
             row = {"#": nr, "op": call.name, "call": str(call), "effect": call.effect, "phase": call.phase}
@@ -191,9 +192,7 @@ class OpLog(Table):
                 row["device"] = ", ".join(dict.fromkeys(each.device for each in call.outputs))
             if promised:
                 row["schema"] = call.promised
-            row |= {
-                name: getattr(call, name) for name in ("module", "place") if any(getattr(c, name) for c in self.calls)
-            }
+            row |= {name: getattr(call, name) for name in asked}
             rows.append(row)
         return rows
 

@@ -206,7 +206,7 @@ def _torch_numbers(tensor: Any) -> dict[str, Any]:
         return {"note": "no data"}
     if torch.jit.is_tracing():
         return {"note": "not looked at while torch.jit traces"}
-    with private("torch._C.DisableTorchFunction")(), unseen(), torch.no_grad():
+    with private("torch._C.DisableTorchFunction")(), unseen():
         values, note = tensor.detach(), ""
         if values.is_nested:
             values, note = torch.cat([each.reshape(-1) for each in values.unbind()]), "nested: of all its tensors"

@@ -5,6 +5,7 @@ While the block runs each call is only looked at; the records are made when the 
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -47,7 +48,7 @@ class OpLogger(Looker):
         self._stack: list[tuple[Any, str, bool]] = []
         self._current_node = private("torch._C._current_autograd_node")
         self._next_nr = private("torch._C._autograd._get_sequence_nr")
-        self._ready: tuple[int, records.OpLog] | None = None
+        self._ready: tuple[int, tuple[records.OpLog, records.OpLog]] | None = None
 
     def begins(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> _Call:
         look = self._eyes.look
@@ -107,18 +108,19 @@ class OpLogger(Looker):
     @property
     def ops(self) -> records.OpLog:
         """The calls of the program, frozen as they are now."""
-        return records.OpLog(tuple(call for call in self.all_ops if call.depth == 0), self.all_ops.dropped)
+        return self._read()[0]
 
     @property
     def all_ops(self) -> records.OpLog:
         """Those, and the calls that tensor subclasses and branches of torch.cond made in turn, with their depth."""
-        if (
-            self._ready is None
-            or self._ready[0] != self._count
-            or any(call[_RESULT] is _RUNNING for call in self._calls)
-        ):
+        return self._read()[1]
+
+    def _read(self) -> tuple[records.OpLog, records.OpLog]:
+        if self._ready is None or self._ready[0] != self._count or any(c[_RESULT] is _RUNNING for c in self._calls):
             calls = tuple(self._record(call) for call in list(self._calls))
-            self._ready = self._count, records.OpLog(calls, self._count - len(calls))
+            dropped = self._count - len(calls)
+            outer = tuple(call for call in calls if call.depth == 0)
+            self._ready = self._count, (records.OpLog(outer, dropped), records.OpLog(calls, dropped))
         return self._ready[1]
 
     def __len__(self) -> int:
@@ -260,15 +262,21 @@ def _meta(seen: tuple[Any, ...]) -> records.TensorMeta:
     return records.TensorMeta(
         number,
         tuple(shape),
-        str(dtype).removeprefix("torch."),
+        _called(dtype),
         tuple(stride),
         offset,
-        str(device),
+        _called(device),
         storage,
         # Without a storage, as in a sparse tensor, the shape does not tell the bytes.
         count if storage else 0,
         kind,
     )
+
+
+@functools.cache
+def _called(kind: Any) -> str:
+    """The name of a dtype or a device."""
+    return str(kind).removeprefix("torch.")
 
 
 def _written(value: Any, types: bool = False) -> str:

@@ -91,9 +91,6 @@ class ModuleTracker:
     def phase(self) -> str:
         return "forward" if self._current_node() is None else "backward"
 
-    def made_node(self) -> None:
-        """Needed no more: the steps in and out of modules tell where each node was made."""
-
     def running(self) -> list[tuple[Any, str, bool]]:
         """The modules that are running in this thread, outermost first: (module, path, whether within backward).
 

@@ -112,6 +112,19 @@ def _program(kind: str, ops: int = 1, missing: bool = False) -> Draw:
     return until(draw, lambda case: len(case[2]) > 2)
 
 
+def _broken(rng: random.Random) -> Case:
+    """An operator whose first kernel calls one that has no kernel for CPU, and would then go on."""
+    keys = tuple(rng.sample(ORDER[:-1], rng.randint(2, 4)))
+    top = min(keys, key=ORDER.index)
+    guard = rng.choice(("", GUARD))
+    first: Rows = {key: _passing(rng) for key in keys} | {top: (f"{guard}call sum", "redispatch"), "CPU": ()}
+    second: Rows = {key: _passing(rng) for key in keys}
+    tables = [
+        (name, tuple(rng.sample(list(rows.items()), len(rows)))) for name, rows in (("mul", first), ("sum", second))
+    ]
+    return tuple(rng.sample(tables, 2)), "mul", tuple(rng.sample((*keys, "CPU"), len(keys) + 1))
+
+
 def _passing(rng: random.Random) -> Kernel:
     return rng.choice(("fallthrough", ("redispatch",), ("redispatch",)))
 
@@ -172,12 +185,12 @@ run_call = Task(
         Property(
             "a kernel is missing",
             weight=1,
-            corners=(_program("redispatch", missing=True), _program("guard", ops=2, missing=True)),
+            corners=(_program("redispatch", missing=True), _program("guard", ops=2, missing=True), _broken),
             draws=(
                 _program("guard", ops=3, missing=True),
                 _program("call", ops=2, missing=True),
                 _program("guard", ops=3),
-                _program("call", ops=3, missing=True),
+                _broken,
             ),
             why="PyTorch raises NotImplementedError at that place, and nothing after it runs",
             slip="end with (depth, op, None) for a call that finds no kernel, and leave out all that would follow",

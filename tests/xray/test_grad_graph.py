@@ -491,6 +491,12 @@ def test_a_model_beside_that_has_no_part_in_it_is_left_out() -> None:
     assert other is not net
 
 
+def test_a_compiled_models_parameters_have_their_own_paths() -> None:
+    net = torch.compile(nn.Sequential(nn.Linear(2, 2)), backend="eager")
+    loss = net._orig_mod(torch.ones(1, 2)).sum()
+    assert {node.variable for node in grad_graph(loss).leaves()} == {"0.weight", "0.bias"}
+
+
 def test_names_come_from_lists_dicts_and_objects_too() -> None:
     class Layer:
         def __init__(self) -> None:

@@ -26,6 +26,7 @@ RULES = (
     "@FIG@ .k>text.sub{fill:var(--gb-muted)}"
     "@FIG@ .chip>rect{stroke-width:1}@FIG@ .kept-other>rect{stroke:var(--gb-out-ink)}"
     "@FIG@ .plain>rect{fill:none;stroke:none}@FIG@ .plain>text{fill:var(--gb-muted)}"
+    "@FIG@ .run>text.b{fill:var(--gb-ink)}"
     "@FIG@ .gone>rect{stroke-dasharray:3 2}"
 )
 

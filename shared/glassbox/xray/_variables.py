@@ -74,13 +74,16 @@ class Names:
             self._kept.append(node)
 
     def add_model(self, model: Any, prefix: str = "") -> None:
-        """All parameters and buffers of a module of either framework, by their paths in it."""
+        """All parameters and buffers of a module of either framework, by their paths in it. What torch.compile wraps is
+        called as if it had not.
+        """
         for path, module in model.named_modules():
+            owner = ".".join(part for part in (prefix, *path.split(".")) if part not in ("", "_orig_mod"))
             own = itertools.chain(getattr(module, "_parameters", {}).items(), getattr(module, "_buffers", {}).items())
             for name, tensor in own:
                 if tensor is not None:
-                    self.add(".".join(part for part in (prefix, path, name) if part), tensor)
-                    self._owner.setdefault(id(tensor), ".".join(part for part in (prefix, path) if part))
+                    self.add(f"{owner}.{name}" if owner else name, tensor)
+                    self._owner.setdefault(id(tensor), owner)
 
 
 def caller() -> FrameType:

@@ -1,4 +1,4 @@
-"""Deep graphs: freeing one whose nodes Python has looked at (torch/csrc/autograd/python_cpp_function.cpp, function.cpp).
+"""Deep graphs: freeing one whose nodes Python has looked at (torch/csrc/autograd/python_cpp_function.cpp).
 
 PyTorch frees a graph in a loop, but a node that has a Python object is freed inside of the one that led to it, and a
 node that once got such an object keeps it. So a chain of some ten thousand nodes that was looked at overflows the stack
@@ -18,6 +18,7 @@ from typing import Any
 STRETCH = 1_000
 _KEY = "glassbox: held until the stack is clear"
 
+_api: Any = ctypes.pythonapi
 _waiting: deque[Any] = deque()
 
 

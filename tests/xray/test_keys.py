@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from glassbox import mini, xray
 from glassbox.records import KeyLayout
 from glassbox.xray import TorchInternalsError, _key_header, _torch_internals
-from glassbox.xray.key_sets import key_sets_of, watch_program
+from glassbox.xray.key_sets import fallthroughs, key_sets_of, watch_program
 
 LAYOUT = _key_header.torch_layout()
 
@@ -172,6 +172,26 @@ def test_a_number_is_a_cpu_tensor_to_the_dispatcher():
     assert sets.arguments["other"].keys == ("CPU", "ADInplaceOrView", "AutogradCPU", "AutocastCPU")
     assert sets.effective.keys == ("CPU", "Meta", "AutogradCPU", "AutogradMeta")
     assert (sets.winner, call.brought[1].kind) == ("AutogradMeta", "number 2")
+
+
+def test_a_number_in_inference_mode_has_no_autograd_keys_either():
+    with torch.inference_mode():
+        found = xray.keys(torch.mul, torch.ones(3), 2)
+    assert found.arguments["other"].keys == ("CPU", "AutocastCPU")
+
+
+def test_of_a_key_per_backend_the_row_of_the_arguments_backend_counts():
+    """As in DispatchKeyExtractor.h; without arguments it is the first backend's row."""
+    table = {
+        "AutogradCUDA": "fallthrough registered at a.cpp:1 [kernel]",
+        "AutogradCPU": "registered at b.cpp:1 [kernel]",
+    }
+    masked = {
+        names: LAYOUT.functionalities_of(fallthroughs(LAYOUT, table, LAYOUT.bits(*names)))
+        for names in ((), ("CPU",), ("CUDA",), ("CPU", "CUDA"))
+    }
+    gone = ("AutogradFunctionality",)
+    assert masked == {(): (), ("CPU",): (), ("CUDA",): gone, ("CPU", "CUDA"): gone}
 
 
 def test_lists_optional_tensors_and_generators_are_arguments_too():

@@ -60,6 +60,11 @@ def seen():
         (a * b).sum().backward()
         mark("linear")
         torch.nn.functional.linear(b, torch.ones(2, 3))
+        mark("python kernel")
+        with torch.inference_mode():
+            torch.add(operands["meta"], operands["meta"])
+        torch.add(b, b)
+        b.sin()
         for case in CASES:
             device, mode, autocast, vmap, dispatch_mode = case
             x = operands[device]
@@ -94,6 +99,8 @@ def test_what_is_reckoned_is_what_ran(seen):
     found, _ = seen
     assert [(call.op, call.differences()) for call in found if not call.agrees] == []
     assert [call.op for call in found if not len(call.hops)] == []
+    inferred = [call for call in found if call.hops[0].inferred]
+    assert {call.row.file.endswith(".py") for call in inferred} <= {True}
     assert found.agrees
 
 
@@ -216,6 +223,15 @@ def test_backward_calls_are_told_too(seen):
     ops = [call.op for call in seen[1]["backward"]]
     assert ops[:2] == ["aten.mul.Tensor", "aten.sum.default"]
     assert "aten.expand.default" in ops
+
+
+def test_a_kernel_from_python_that_cannot_be_watched_is_inferred_and_the_next_call_keeps_its_own(seen):
+    meta, cpu, sin = seen[1]["python kernel"]
+    assert meta.row.file.endswith(".py")
+    assert meta.hops[0].key == "Meta"
+    assert all(hop.depth > 0 for hop in list(meta.hops)[1:])
+    for call in (cpu, sin):
+        assert [(hop.op, hop.key) for hop in call.hops] == [(call.op, "AutogradCPU"), (call.op, "CPU")]
 
 
 def test_a_composite_says_what_it_is(seen):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..records import DispatchRow, Hop, KeySets, Onion, Why, WhyCall
@@ -85,20 +86,31 @@ def _layers(sets: KeySets, rows: Mapping[str, DispatchRow]) -> tuple[DispatchRow
 def _hops_of(calls: Sequence[TopCall], winners: Sequence[DispatchRow], hops: Onion) -> Iterator[Onion]:
     """The hops of each call, in the program's order.
 
-    A few calls among the hops are none of ours (detach), and a kernel that was registered from Python may not have been
-    watched: then its one hop is inferred.
+    A few calls among the hops are none of ours (detach). A kernel that was registered from Python may not have been
+    watched: then its hop is inferred, and what it called, which came as if from nowhere, is put under it.
     """
     groups = deque(hops.calls() if len(hops) else ())
-    for call, row in zip(calls, winners, strict=True):
+    pairs = list(zip(calls, winners, strict=True))
+    for nr, (call, row) in enumerate(pairs):
         while groups and groups[0][0].op != call.op and groups[0][0].op in _NOT_OURS:
             groups.popleft()
         if not len(hops):
             yield hops
         elif groups and groups[0][0].op == call.op and (not _unwatched(row) or groups[0][0].key_set == call.key_set):
             yield groups.popleft()
-        else:
+        elif _unwatched(row):
             keys = call.framework.layout().keys(call.key_set)
-            yield Onion((Hop(call.op, row.key, call.key_set, keys, row.kind, row.place, inferred=True),), hops.note)
+            found = [Hop(call.op, row.key, call.key_set, keys, row.kind, row.place, inferred=True)]
+            following = pairs[nr + 1][0] if nr + 1 < len(pairs) else None
+            while groups and not (following and _starts(groups[0], following)):
+                found += [replace(hop, depth=hop.depth + 1) for hop in groups.popleft()]
+            yield Onion(tuple(found), hops.note)
+        else:
+            yield Onion(())
+
+
+def _starts(group: Onion, call: TopCall) -> bool:
+    return (group[0].op, group[0].key_set) == (call.op, call.key_set)
 
 
 def _unwatched(row: DispatchRow) -> bool:

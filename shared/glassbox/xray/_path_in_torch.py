@@ -48,7 +48,7 @@ def path_in_torch(fn: Callable[..., Any], args: Any, kwargs: Any, op: str, writt
         notes += [note]
     others = list(mode.seen)
     others.remove(name)
-    version = f"PyTorch {torch.__version__.partition('+')[0]}"
+    version = f"PyTorch {internals.version().partition('+')[0]}"
     return CallPath(written, name, version, frames, tuple(found), tuple(others), " ".join(notes))
 
 

@@ -20,7 +20,7 @@ from ._flops import tensors_in
 from ._modules import ModuleTracker
 from ._runs import Program, Progress, autocast_of, mode_of, name_of, progress
 from ._timing import OperatorTimer, no_collection, repeats_for, spread, stopwatch, wait
-from ._torch_internals import profiling
+from ._torch_internals import profiling, version
 from ._untouched import Untouched
 
 # Operators of such names hold matrix products.
@@ -124,7 +124,7 @@ def _portrait(program: Program, counted: OperatorCounter, rounds: _Rounds | None
         tuple(f"{name}{in_short(each)}" for name, value in given for each in tensors_in(value)),
         counted.devices,
         torch.get_num_threads(),
-        profiling.torch_version(),
+        version(),
         _seen(counted.devices),
         parts,
         len(rounds.forward) if rounds else 0,

@@ -11,7 +11,6 @@ import functools
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
 import torch
@@ -23,6 +22,7 @@ from ._ledger_beside import add_alternatives, add_hops
 from ._ledger_layers import add_curves, add_layers
 from ._ledger_plan import PLAIN, Difference, Plan
 from ._timed_calls import Make, TimedCall, tensors_in, timed_call
+from ._torch_internals import version
 from ._torch_internals.tracing import below_autograd
 
 _GROWTH, _ENOUGH, _SLOWEST_US, _LARGEST = 4, 24, 20_000, 4**11
@@ -71,7 +71,7 @@ def overhead(
         chosen = sorted(set(sizes)) if sizes is not None else _growing(call, clock, settle)
         plan = build_plan(call, chosen, device, settle)
         times = measuring.measure(plan.samples, seconds, rounds, clock, report)
-    machine = f"torch {version('torch')}, Python {platform.python_version()}, {place}, " + (
+    machine = f"torch {version()}, Python {platform.python_version()}, {place}, " + (
         f"{threads} thread{'s' * (threads != 1)}"
     )
     return ledger_of(plan, times, machine)

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from ..records import Rows, Table, human_bytes
+from . import _torch_internals as internals
 from .call_paths import call_path
 from .key_families import cheat_sheet
 from .portraits import profile
@@ -130,7 +131,7 @@ def notes(
 def _index(files: list[tuple[Path, str]], left_out: list[str]) -> str:
     lines = [f"- [{path.name}]({path.name}): {what}" for path, what in files]
     machine = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
-    about = f"Made by glassbox with PyTorch {torch.__version__}, {machine}."
+    about = f"Made by glassbox with PyTorch {internals.version()}, {machine}."
     return "\n".join(["# What I take home", "", about, "", *lines, *left_out]) + "\n"
 
 

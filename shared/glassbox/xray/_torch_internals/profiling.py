@@ -31,11 +31,6 @@ _QUERIES = (
 )
 
 
-def torch_version() -> str:
-    """The installed torch's version, such as "2.14.1+cpu"."""
-    return str(private("torch").__version__)
-
-
 def metadata_queries() -> frozenset[str]:
     """Names of the operators that only ask a tensor for its metadata; a mode that counts passes over them."""
     return frozenset(_QUERIES)

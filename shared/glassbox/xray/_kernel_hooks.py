@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -29,8 +30,22 @@ _RECLASSED = ("aten::detach", "aten::alias")
 # Numbers that stand for tensors are made with it.
 _MULTIPLIED = ("aten::mul.Tensor",)
 _OTHERS = ""
+# Files of PyTorch's that register what others ask for.
+_FOR_OTHERS = ("torch/library.py", "torch/_library/custom_ops.py")
 
 _one_at_a_time = threading.Lock()
+
+
+@contextlib.contextmanager
+def _no_collections() -> Iterator[None]:
+    """While so many objects are made, Python's garbage collector would go through them over and over."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class KernelHooks:
@@ -61,16 +76,9 @@ class KernelHooks:
             self._waits_for_engine = kernels.in_engine()
             self._in_place_bits = kernels.key_bits("ADInplaceOrView")
             self._numbers = WrappedNumbers(self._refill)
-            fetch = kernels.kernel_fetcher()
-            for row in read_rows():
-                kernel = fetch(row.op, row.key)
-                if kernel is None:
-                    continue
-                group = row.op if row.op in _RECLASSED + _MULTIPLIED else _OTHERS
-                self._hooks.setdefault(group, []).append((row, self._around(row, kernel)))
             stack.callback(self._take_all_away)
-            for group in self._hooks:
-                self._put(group)
+            with _no_collections():
+                self._hook_all()
             stack.enter_context(kernels.around_new_classes(lambda: self._without(_RECLASSED)))
             self._exit = stack.pop_all()
         return self
@@ -78,14 +86,36 @@ class KernelHooks:
     def __exit__(self, *_: object) -> None:
         self._exit.close()
 
-    def hops(self) -> tuple[Hop, ...]:
-        """What ran, in order, each call of a thread in one piece."""
+    def take(self) -> tuple[Hop, ...]:
+        """What ran since the last take, in order, each call of a thread in one piece."""
         names = functools.cache(internals.key_names)
+        calls = self._calls[:]
+        del self._calls[:]
         return tuple(
             Hop(row.name, row.key, bits, names(bits), row.kind, row.place, depth, node, inferred)
-            for call in self._calls
+            for call in calls
             for row, bits, depth, node, inferred in call
         )
+
+    def unwatched(self) -> set[str]:
+        """The namespaces, bar PyTorch's own, of operators with rows that are not hooked; meta tensors' do not count."""
+        rows = {id(row.unwatched): row.unwatched for hooks in self._hooks.values() for row, _ in hooks if row.unwatched}
+        return {
+            row.op.partition("::")[0]
+            for each in rows.values()
+            for row in each.values()
+            if row.key != "Meta" and (not row.place.startswith("torch/") or row.place.startswith(_FOR_OTHERS))
+        }
+
+    def _hook_all(self) -> None:
+        fetch = kernels.kernel_fetcher()
+        for row in read_rows():
+            kernel = fetch(row.op, row.key)
+            if kernel is not None:
+                group = row.op if row.op in _RECLASSED + _MULTIPLIED else _OTHERS
+                self._hooks.setdefault(group, []).append((row, self._around(row, kernel)))
+        for group in self._hooks:
+            self._put(group)
 
     def _put(self, group: str) -> None:
         there = self._places[group] = kernels.Registrations()
@@ -174,9 +204,10 @@ class KernelHooks:
 
     def _call_with_tensors(self, op: str, call_boxed: Any, keys: Any, args: Any, kwargs: Any) -> Any:
         places, named, _ = kernels.tensor_places(op)
-        changed = [self._tensor(arg, place) for arg, place in zip(args, places, strict=False)]
+        make = self._maker(args)
+        changed = [_tensor(arg, place, make) for arg, place in zip(args, places, strict=False)]
         changed += args[len(changed) :]
-        kwargs = {name: self._tensor(value, named.get(name, "")) for name, value in kwargs.items()}
+        kwargs = {name: _tensor(value, named.get(name, ""), make) for name, value in kwargs.items()}
         if torch.is_inference_mode_enabled() and self._has_no_view_key(keys, args, changed):
             # Made there, the tensor would be one of inference mode and bring no such key.
             with kernels.without_keys(self._in_place_bits):
@@ -188,16 +219,28 @@ class KernelHooks:
             isinstance(arg, torch.Tensor) and not arg.is_inference() for arg in args
         )
 
-    def _tensor(self, value: Any, place: str) -> Any:
-        if place == "one" and type(value) in _NUMBERS:
-            return self._numbers(value)
-        if place == "list" and type(value) is list and any(type(each) in _NUMBERS for each in value):
-            return [self._numbers(each) if type(each) in _NUMBERS else each for each in value]
-        return value
+    def _maker(self, args: Any) -> Callable[[complex, bool], Any]:
+        """What makes tensors of numbers for such arguments, where we are."""
+        if not any(name in ("grad", "jvp") for name, _ in internals.transforms()):
+            return self._wrapped
+        tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+        return lambda number, _: self._numbers.unwrapped(number, tensors)
+
+    def _wrapped(self, number: complex, written: bool) -> Any:
+        return self._numbers.fresh(number) if written else self._numbers(number)
 
     def _tensors(self, op: str, result: Any) -> Any:
         """A result with tensors where the schema says so."""
         returned = kernels.tensor_places(op)[2] if type(result) in _NUMBERS or type(result) is tuple else ()
         if type(result) is tuple and len(result) == len(returned):
-            return tuple(self._tensor(each, place) for each, place in zip(result, returned, strict=True))
-        return self._tensor(result, returned[0]) if len(returned) == 1 else result
+            return tuple(_tensor(each, place, self._wrapped) for each, place in zip(result, returned, strict=True))
+        return _tensor(result, returned[0], self._wrapped) if len(returned) == 1 else result
+
+
+def _tensor(value: Any, place: str, make: Callable[[complex, bool], Any]) -> Any:
+    """A value with tensors made of the numbers that stand where the schema says Tensor."""
+    if type(value) in _NUMBERS and place in ("one", "written"):
+        return make(value, place == "written")
+    if place == "list" and type(value) is list and any(type(each) in _NUMBERS for each in value):
+        return [make(each, False) if type(each) in _NUMBERS else each for each in value]
+    return value

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 
 import torch
 
@@ -16,7 +17,6 @@ from ._torch_internals import kernels
 _BEFORE_BACKEND = ("", "Quantized", "Sparse", "SparseCsr", "NestedTensor", "Autograd", "Autocast")
 # No tensor of these can be made with the stock wheel, and an Undefined row takes no kernel.
 _UNREACHABLE = {"Undefined", "FPGA", "Vulkan", "Metal", "CustomRNGKeyId"}
-_ROW = re.compile(r"(?P<through>fallthrough )?registered at (?P<place>.*) \[(?P<kind>[^\]]*)\]$", re.DOTALL)
 _TREE = re.compile(r"^.*?/(?=(?:build/)?aten/src/|torch/csrc/|torch/aten/|c10/)")
 
 
@@ -33,7 +33,7 @@ class Row:
     key: str
     kind: str
     place: str
-    unwatched: dict[str, Row] = field(default_factory=dict)
+    unwatched: dict[str, Row] | None = None
     falls_through: frozenset[str] = frozenset()
 
     @property
@@ -45,7 +45,7 @@ class Row:
 
         None where it hands on to another, or where it is not of a kind that always hands on.
         """
-        if not self.key.startswith("Autograd") and self.key != "ADInplaceOrView":
+        if self.unwatched is None or not self.key.startswith(("Autograd", "ADInplaceOrView")):
             return None
         names = internals.key_names(bits)
         if self.key not in names:
@@ -74,27 +74,36 @@ def read_rows() -> Iterator[Row]:
     backends = kernels.backend_names()
     here = _backends_here()
     skipped = {before + each for before in _BEFORE_BACKEND for each in backends if each not in here} | _UNREACHABLE
-    for op in kernels.operator_names():
-        rows: list[Row] = []
-        through: list[str] = []
-        unwatched: dict[str, Row] = {}
-        for key, text in internals.computed_table(op).items():
-            if key in skipped:
-                continue
-            found = _ROW.match(text)
-            if found is None or found["through"]:
-                through.append(key)
-                continue
-            row = Row(op, key, found["kind"], short_place(found["place"]))
-            if row.kind == "kernel" and ".py:" in row.place:
-                unwatched[key] = row
-            else:
-                rows.append(row)
-        if unwatched:
-            falls_through = frozenset(through)
-            for row in rows:
-                row.unwatched, row.falls_through = unwatched, falls_through
-        yield from rows
+    for op, text in kernels.tables():
+        known = _read.get(op)
+        if known is None or known[0] != text:
+            known = _read[op] = text, _rows_of(op, text, skipped)
+        yield from known[1]
+
+
+# What was read of each operator's table. Rows only name kernels, so of the same text they are the same.
+_read: dict[str, tuple[str, list[Row]]] = {}
+
+
+def _rows_of(op: str, text: str, skipped: set[str]) -> list[Row]:
+    rows: list[Row] = []
+    through: list[str] = []
+    unwatched: dict[str, Row] = {}
+    for line in text.splitlines():
+        key, _, row = line.partition(": ")
+        if key in skipped:
+            continue
+        place, _, kind = row.removeprefix("registered at ").rpartition(" [")
+        if row.startswith("fallthrough") or not kind:
+            through.append(key)
+        elif kind == "kernel]" and ".py:" in place:
+            unwatched[key] = Row(op, key, kind[:-1], short_place(place))
+        else:
+            rows.append(Row(op, key, kind[:-1], short_place(place)))
+    if unwatched:
+        for each in rows:
+            each.unwatched, each.falls_through = unwatched, frozenset(through)
+    return rows
 
 
 def _backends_here() -> set[str]:
@@ -114,6 +123,7 @@ def dotted(op: str) -> str:
     return f"{namespace}.{name if '.' in name else name + '.default'}"
 
 
+@cache
 def short_place(place: str) -> str:
     """Where a kernel was registered: PyTorch's own files from the root of its repository, installed ones from the
     packages' folder.

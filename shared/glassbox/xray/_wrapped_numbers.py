@@ -10,7 +10,10 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
+from collections.abc import Sequence
 from typing import Any
+
+import torch
 
 from ._torch_internals import kernels
 
@@ -22,13 +25,14 @@ _AT_ONCE = 128
 class WrappedNumbers:
     """`numbers(2.5)` is the wrapped tensor of a number, of the dtype that PyTorch gives it.
 
-    The same number again is a new tensor over the same memory. `refill` is called when more are needed than were made
-    in advance: it gets a function that makes them and has to run it where kernels are not hooked.
+    The same number again is the same tensor, which nobody may write to. `refill` is called when more are needed than
+    were made in advance: it gets a function that makes them and has to run it where kernels are not hooked.
     """
 
     def __init__(self, refill: Any) -> None:
         self._refill = refill
         self._made: dict[tuple[type, str], Any] = {}
+        self._plain: dict[tuple[torch.dtype, str], torch.Tensor] = {}
         self._spare: dict[type, list[Any]] = {kind: [] for kind in _KINDS}
         _in_clean_thread(self._make_all)
 
@@ -37,8 +41,23 @@ class WrappedNumbers:
         key = kind, repr(number)
         if key not in self._made:
             self._made[key] = self._new(kind, number)
-        # A tensor of its own, with a version counter of its own; no operator makes it.
-        return self._made[key].data
+        return self._made[key]
+
+    def fresh(self, number: complex) -> Any:
+        """Such a tensor for an operator that writes to it."""
+        return self._new(type(number), number)
+
+    def unwrapped(self, number: complex, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+        """An ordinary 0-d tensor that beside these tensors comes to the same dtype and value.
+
+        For the gradient transforms: they wrap what they are given, and a wrapped number in a wrapper has no memory to
+        read the number from, as a kernel written in Python would.
+        """
+        dtype = _dtype_beside(number, tensors)
+        key = dtype, repr(number)
+        if key not in self._plain:
+            _in_clean_thread(lambda: self._plain.setdefault(key, torch.tensor(number, dtype=dtype, device="cpu")))
+        return self._plain[key]
 
     def _new(self, kind: type, number: complex) -> Any:
         if not self._spare[kind]:
@@ -55,6 +74,27 @@ class WrappedNumbers:
 
     def _make(self, kind: type, count: int) -> None:
         self._spare[kind] += [kernels.number_as_tensor(kind(1)) for _ in range(count)]
+
+
+def _dtype_beside(number: complex, tensors: Sequence[torch.Tensor]) -> torch.dtype:
+    """The dtype for a 0-d tensor, so that it decides no more about the result's dtype than the number would."""
+    own = _category(type(number))
+    of_dimensions = max((_category(each.dtype) for each in tensors if each.dim()), default=-1)
+    of_scalars = [each.dtype for each in tensors if not each.dim()]
+    if of_dimensions >= own:
+        return {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}[type(number)]
+    same = [dtype for dtype in of_scalars if _category(dtype) >= own]
+    if same:
+        return same[0]
+    default = torch.get_default_dtype()
+    return (torch.bool, torch.int64, default, torch.complex128 if default == torch.float64 else torch.complex64)[own]
+
+
+def _category(kind: type | torch.dtype) -> int:
+    """0 for bool, 1 for whole numbers, 2 for real ones, 3 for complex ones."""
+    if isinstance(kind, type):
+        return (bool, int, float, complex).index(kind)
+    return 3 if kind.is_complex else 2 if kind.is_floating_point else 0 if kind == torch.bool else 1
 
 
 def _in_clean_thread(make: Any) -> None:

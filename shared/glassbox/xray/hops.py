@@ -46,6 +46,7 @@ def onion(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Onion:
 
     hooks = KernelHooks()
     with hooks:
+        left = hooks.unwatched()
         try:
             fn(*args, **kwargs)
         except RuntimeError as error:
@@ -55,7 +56,13 @@ def onion(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Onion:
                 "onion: PyTorch cannot make a tensor of another class from data while kernels are hooked; make it "
                 "before, and let the function use it."
             ) from error
-    return Onion(hooks.hops(), _NOTE)
+    return Onion(hooks.take(), _note(left))
+
+
+def _note(unwatched: set[str]) -> str:
+    if not unwatched:
+        return _NOTE
+    return f"{_NOTE}; kernels that are Python's for one key alone were not hooked (of {', '.join(sorted(unwatched))})"
 
 
 def _of_mini(fn: Callable[..., Any], args: Any, kwargs: Any) -> Onion:

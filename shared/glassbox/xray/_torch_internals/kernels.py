@@ -13,9 +13,13 @@ from typing import Any
 from .access import missing, private
 
 
-def operator_names() -> list[str]:
-    """The name of every registered operator: "aten::add.Tensor"."""
-    return list(private("torch._C._dispatch_get_all_op_names")())
+def tables() -> Iterator[tuple[str, str]]:
+    """Every registered operator, "aten::add.Tensor", with its table of kernels as the dispatcher prints it: a line for
+    each runtime key, as in `computed_table`.
+    """
+    dump = private("torch._C._dispatch_dump_table")
+    for name in private("torch._C._dispatch_get_all_op_names")():
+        yield name, dump(name)
 
 
 def backend_names() -> tuple[str, ...]:
@@ -83,15 +87,22 @@ def tensor_places(op: str) -> tuple[tuple[str, ...], dict[str, str], tuple[str, 
 
     op   as "aten::add.Tensor"
 
-    Each place is "one" for a tensor or an optional one, "list" for a list of those, "" for anything else.
+    Each place is "one" for a tensor or an optional one, "written" for one that is written to, "list" for a list of
+    them, "" for anything else.
     """
     name, _, overload = op.partition(".")
     schema = private("torch._C._get_schema")(name, overload)
     kinds = {"Tensor": "one", "Optional[Tensor]": "one", "List[Tensor]": "list", "List[Optional[Tensor]]": "list"}
-    arguments = [(each.name, kinds.get(str(each.type), ""), each.kwarg_only) for each in schema.arguments]
+
+    def kind(argument: Any) -> str:
+        found = kinds.get(str(argument.type), "")
+        written = argument.alias_info is not None and argument.alias_info.is_write
+        return "written" if found == "one" and written else found
+
+    arguments = [(each.name, kind(each), each.kwarg_only) for each in schema.arguments]
     return (
-        tuple(kind for _, kind, keyword in arguments if not keyword),
-        {name: kind for name, kind, keyword in arguments if keyword},
+        tuple(place for _, place, keyword in arguments if not keyword),
+        {name: place for name, place, keyword in arguments if keyword},
         tuple(kinds.get(str(each.type), "") for each in schema.returns),
     )
 

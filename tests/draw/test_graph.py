@@ -148,7 +148,7 @@ def check(figure) -> Seen:
         assert inside(text_box(list(chip)[-1]), seen.box(chip))
     check_lines(seen, solid)
     for one, two in ((a, b) for nr, a in enumerate(seen.frames) for b in seen.frames[:nr]):
-        assert not overlap(one, two) or inside(one, two) or inside(two, one)
+        assert not overlap(one, two) or inside(one, two, by=-5) or inside(two, one, by=-5)
     for frame in seen.frames:
         for box in solid:
             assert not overlap(frame, box) or inside(box, frame), (frame, box)
@@ -207,9 +207,9 @@ def resnet():
 
 
 def lstm():
-    net = torch.nn.LSTM(3, 4, num_layers=2, bidirectional=True)
-    with torch.backends.mkldnn.flags(enabled=False):
-        return of_model(net, torch.randn(4, 1, 3), loss=lambda out: out[0].sum() + out[1][0].mean())
+    # In float64 no fused kernel takes it all in one node.
+    net = torch.nn.LSTM(3, 4, num_layers=2, bidirectional=True).double()
+    return of_model(net, torch.randn(4, 1, 3).double(), loss=lambda out: out[0].sum() + out[1][0].mean())
 
 
 def transformer():

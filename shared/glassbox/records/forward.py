@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .graph import SHOWN, Graph, illustrated
+from .graph import SHOWN, Graph
 from .ops import OpCall, OpLog, TensorMeta
-from .table import Rows, Table, human_bytes
+from .table import Rows, Table, folded_table, human_bytes
 
 if TYPE_CHECKING:
     from ..draw import Svg
@@ -208,7 +208,8 @@ class ForwardGraph(Table):
         return forward_figure(self, **options)
 
     def _repr_html_(self) -> str:
-        return illustrated(self.figure(), self._rows(self.nodes[:SHOWN]), self, len(self.nodes))
+        rows = self._rows(self.nodes[:SHOWN])
+        return self.figure()._repr_html_() + folded_table(rows, self.caption(), len(self.nodes) - SHOWN)
 
 
 def _tensors(

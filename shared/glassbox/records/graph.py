@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .table import Rows, Table, html_table, human_bytes
+from .table import Rows, Table, folded_table, human_bytes
 
 if TYPE_CHECKING:
     from ..draw import Svg
@@ -240,13 +240,8 @@ class Graph(Table):
         return graph_figure(self, **options)
 
     def _repr_html_(self) -> str:
-        return illustrated(self.figure(), self._rows(self.nodes[:SHOWN]), self, len(self.nodes))
-
-
-def illustrated(figure: Svg, rows: Rows, table: Table, count: int) -> str:
-    """A figure with its table folded below it, of which the first rows are shown."""
-    more = f"<p>{count - len(rows):,} more rows in rows().</p>" if count > len(rows) else ""
-    return f"{figure._repr_html_()}<details><summary>{table.caption()}</summary>{html_table(rows)}{more}</details>"
+        rows = self._rows(self.nodes[:SHOWN])
+        return self.figure()._repr_html_() + folded_table(rows, self.caption(), len(self.nodes) - SHOWN)
 
 
 def _edge(edge: tuple[int, int]) -> str:

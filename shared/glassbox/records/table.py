@@ -39,10 +39,11 @@ def html_table(rows: Sequence[Mapping[str, Any]], caption: str = "") -> str:
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def folded_table(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
-    """`rows` as an HTML table that is shut under its caption, to stand below a figure."""
+def folded_table(rows: Sequence[Mapping[str, Any]], caption: str, left_out: int = 0) -> str:
+    """`rows` as an HTML table that is shut under its caption, to stand below a figure; says how many are left out."""
     summary = html.escape(caption or "the table")
-    return f'<details style="margin:6px 0"><summary>{summary}</summary>{html_table(rows)}</details>'
+    more = f"<p>{left_out:,} more rows in rows().</p>" if left_out > 0 else ""
+    return f'<details style="margin:6px 0"><summary>{summary}</summary>{html_table(rows)}{more}</details>'
 
 
 def text_table(rows: Sequence[Mapping[str, Any]]) -> str:

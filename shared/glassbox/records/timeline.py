@@ -134,8 +134,7 @@ class Timeline(Table):
 
     def _repr_html_(self) -> str:
         rows = self.rows()
-        more = f"; the first {_SHOWN} of {len(rows):,} rows" if len(rows) > _SHOWN else ""
-        return self.figure()._repr_html_() + folded_table(rows[:_SHOWN], self.caption() + more)
+        return self.figure()._repr_html_() + folded_table(rows[:_SHOWN], self.caption(), len(rows) - _SHOWN)
 
 
 def _written(us: float) -> str:

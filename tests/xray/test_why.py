@@ -9,8 +9,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from glassbox import mini, xray
-from glassbox.records import Onion, Why
+from glassbox.records import DispatchRow, Hop, Onion, Why
 from glassbox.xray import hops
+from glassbox.xray.key_sets import watch_program
+from glassbox.xray.reasons import _hops_of
 
 
 class PassOn(TorchDispatchMode):
@@ -232,6 +234,19 @@ def test_a_kernel_from_python_that_cannot_be_watched_is_inferred_and_the_next_ca
     assert all(hop.depth > 0 for hop in list(meta.hops)[1:])
     for call in (cpu, sin):
         assert [(hop.op, hop.key) for hop in call.hops] == [(call.op, "AutogradCPU"), (call.op, "CPU")]
+
+
+def test_a_call_that_was_not_watched_does_not_take_the_next_ones_hops():
+    calls = []
+    meta = torch.ones(2, device="meta")
+    with torch.inference_mode():
+        watch_program("test", torch.add, (meta, meta), {}, calls)
+    watch_program("test", torch.add, (torch.ones(2), torch.ones(2)), {}, calls)
+    rows = [DispatchRow("Meta", "kernel", "torch/_meta.py:1"), DispatchRow("AutogradCPU", "autograd kernel", "a.cpp:1")]
+    seen_second = Onion((Hop("aten.add.Tensor", "AutogradCPU", calls[1].key_set, (), "autograd kernel"),))
+    first, second = _hops_of(calls, rows, seen_second)
+    assert [hop.inferred for hop in first] == [True]
+    assert second == seen_second
 
 
 def test_a_composite_says_what_it_is(seen):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from glassbox import xray
-from glassbox.records.key_set import FAMILIES
+from glassbox.records.key_family import FAMILIES
 from glassbox.xray import _torch_internals
 from glassbox.xray._key_header import parse_header, torch_layout
 from glassbox.xray.key_families import sheet_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..records.key_set import KeyLayout, KeySets, KeyStep, family, label
+from ..records.key_family import family
+from ..records.key_set import KeyLayout, KeySets, KeyStep, label
 from .cells import Block
 from .svg import Svg, esc, group, mono_width, num, rect, text
 

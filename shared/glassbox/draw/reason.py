@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..records.dispatch import Hop
-from ..records.key_set import family
+from ..records.key_family import family
 from ..records.reason import WhyCall
 from .key_set import COLOURS, PAD, key_rows, winner_words
 from .svg import Svg, group, mono_width, num, path, rect, text

@@ -13,7 +13,7 @@ class KeyEntry:
     """One line of the sheet.
 
     key      a functionality, whose bit decides its priority; or an alias key, or a backend
-    family   one of glassbox.records.key_set.FAMILIES, "backend bits", "alias keys", or "other" for what is not known
+    family   one of glassbox.records.key_family.FAMILIES, "backend bits", "alias keys", or "other" for what is not known
     bit      its place in the 64 bits; None for an alias key
     keys     the runtime keys that it makes: itself, or one per backend
     does     in one sentence what a kernel for it does, or what the key stands for; "" for a key that is not known here

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..records import CheatSheet, KeyEntry
-from ..records.key_set import KeyLayout, family
+from ..records.key_family import family
+from ..records.key_set import KeyLayout
 
 _DOES = {
     "PythonDispatcher": "hands every call to Python before C++ decides anything (torch._dispatch.python, for tracing)",

@@ -7,12 +7,15 @@ from typing import Any
 
 import torch
 
+from ._torch_internals.schemas import takes_tensors
+
 
 def find_operator(op: Any, where: str) -> Any:
     """The torch._ops.OpOverload that `op` names.
 
     op      "add.Tensor", "aten.add.Tensor", "aten::add.Tensor", torch.ops.aten.add.Tensor, or an operator of another
-            namespace. A name without overload means the default overload, or the only one there is.
+            namespace. A name without overload means the default overload (but not TorchScript's operators on two
+            numbers, as for "add"), else the one called Tensor, else the only one there is.
     where   the instrument that asks, for the message
 
     TypeError for anything else, ValueError for a name that is unknown or means several overloads; the message lists
@@ -43,8 +46,10 @@ def find_operator(op: Any, where: str) -> Any:
 def _of_packet(packet: Any, overload: str, written: str, where: str) -> Any:
     names = packet.overloads()
     if not overload:
-        if "default" in names:
+        if "default" in names and ("Tensor" not in names or takes_tensors(packet.default)):
             overload = "default"
+        elif "Tensor" in names:
+            overload = "Tensor"
         elif len(names) == 1:
             overload = names[0]
         else:

@@ -62,7 +62,7 @@ def timed_call(fn: Any, make: Make | None, device: str) -> TimedCall:
     """
     builtin = getattr(fn, "__name__", "") if callable(fn) and not isinstance(fn, type) else ""
     if isinstance(fn, str) or hasattr(fn, "overloadpacket") or hasattr(fn, "overloads"):
-        overload = _overload(fn)
+        overload = find_operator(fn, "overhead")
         return _of_operator(overload, _python_function(overload), make, device)
     if not callable(fn):
         raise TypeError(
@@ -71,7 +71,7 @@ def timed_call(fn: Any, make: Make | None, device: str) -> TimedCall:
     known = any(getattr(place, builtin, None) is fn for place in (torch, torch.nn.functional)) if builtin else False
     if known and hasattr(torch.ops.aten, builtin):
         try:
-            return _of_operator(_overload(builtin), fn, make, device)
+            return _of_operator(find_operator(builtin, "overhead"), fn, make, device)
         except ValueError:
             # Several overloads: with its arguments given it is a function like any other.
             if make is None:
@@ -117,17 +117,6 @@ def with_out(call: TimedCall, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], s
         return None
     names = ", ".join(f"a{nr}" for nr in range(len(args)))
     return (*args, result.clone()), f"f({names}, out=a{len(args)})"
-
-
-def _overload(fn: Any) -> Any:
-    """As `find_operator`, but a name without overload means the one over tensors: add.default adds two numbers."""
-    plain = isinstance(fn, str) and "." not in fn.replace("aten.", "") or hasattr(fn, "overloads")
-    if plain:
-        try:
-            return find_operator(f"{fn}.Tensor", "overhead")
-        except ValueError:
-            pass
-    return find_operator(fn, "overhead")
 
 
 def _python_function(overload: Any) -> Any:

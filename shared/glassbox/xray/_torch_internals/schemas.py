@@ -26,10 +26,8 @@ class Promise:
 @functools.cache
 def promise_of(op: Any) -> Promise:
     """The promise of a torch._ops.OpOverload; an empty one for a higher-order operator, which has no schema."""
-    schema = getattr(op, "_schema", None)
+    schema = _schema(op)
     if schema is None:
-        if type(op).__name__ == "OpOverload":
-            raise missing("OpOverload._schema")
         return Promise((), frozenset(), False)
     arguments = [(each.name, each.alias_info) for each in schema.arguments]
     returned = [each.alias_info for each in schema.returns if each.alias_info is not None]
@@ -38,3 +36,16 @@ def promise_of(op: Any) -> Promise:
         frozenset(name for name, alias in arguments if alias is not None and alias.is_write),
         any(not alias.is_write for alias in returned),
     )
+
+
+def takes_tensors(op: Any) -> bool:
+    """Whether an argument of the operator is a tensor, or a list of them."""
+    schema = _schema(op)
+    return schema is not None and any("Tensor" in str(each.type) for each in schema.arguments)
+
+
+def _schema(op: Any) -> Any:
+    schema = getattr(op, "_schema", None)
+    if schema is None and type(op).__name__ == "OpOverload":
+        raise missing("OpOverload._schema")
+    return schema

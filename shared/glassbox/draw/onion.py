@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..records import Hop, Onion
 from ..records.dispatch import FIGURED
-from ..records.key_set import family
+from ..records.key_family import family
 from .key_set import COLOURS
 from .svg import Svg, group, mono_width, rect, text
 

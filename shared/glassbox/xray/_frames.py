@@ -23,32 +23,39 @@ def frames_of(stack: Sequence[Symbol], begin: tuple[str, str]) -> tuple[Frame, .
     """
     inside = _after(stack, begin)
     ends = [nr for nr, (_, _, name) in enumerate(inside) if re.search(r"\bpythonFallback\b", name)]
+    mode = _mode(inside)
+    watched_from = ends[-1] if ends else mode
     found: list[Frame] = []
     glue: list[Frame] = []
     for nr, (file, line, name) in enumerate(inside):
-        watching = bool(ends) and nr >= ends[-1]
-        if watching and name == "__torch_dispatch__":
-            found.append(_python(file, line, name, observer=True))
-            break
+        watching = nr >= watched_from
         if _is_python(file):
             glue = []
             found.append(_python(file, line, name, observer=watching))
+            if watching and name == "__torch_dispatch__":
+                break
         elif is_cpython(name):
-            glue = [] if evaluates_python(name) else glue
-            glue.append(compiled_frame(file, line, name))
+            glue = [] if evaluates_python(name) else [*glue, compiled_frame(file, line, name)]
         else:
             # A mode of the program's own is no observer, and then it is not us that the state is kept for.
             observer = watching or (is_observer(name) and len(ends) == 1)
-            found += [replace(each, observer=watching) for each in glue if not watching]
+            found += [] if watching else glue
             glue = []
-            found.append(replace(compiled_frame(file, line, name), observer=observer))
+            frame = compiled_frame(file, line, name)
+            found.append(replace(frame, observer=observer, known=observer or frame.known))
     return _with_adapters(found)
 
 
+def _mode(stack: Sequence[Symbol]) -> int:
+    """Where the mode that looks begins, with what torch puts around it, among Python's frames alone."""
+    last = max((nr for nr, (_, _, name) in enumerate(stack) if name == "__torch_dispatch__"), default=len(stack))
+    while last and stack[last - 1][0].endswith(("torch/_compile.py", "torch/_dynamo/eval_frame.py")):
+        last -= 1
+    return last
+
+
 def _after(stack: Sequence[Symbol], begin: tuple[str, str]) -> list[Symbol]:
-    """What was called from `begin` on. Where the two kinds of frames could not be matched, C++ may follow Python whole:
-    then also without the interpreter's start.
-    """
+    """What was called from `begin` on."""
     start = max((nr for nr, (file, _, name) in enumerate(stack) if (file, name) == begin), default=-1)
     return list(stack[start + 1 :])
 

@@ -7,7 +7,7 @@ and planning the loop are on it. What generates and compiles code at a first cal
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -17,6 +17,7 @@ import numpy as np
 
 from .. import mini
 from ..mini.c10.dispatch_key_set import DispatchKeySet
+from ..mini.modes.recorder import saved_tensors
 from ..records import CallPath, Evidence, Frame
 from ._which import node_in_words, wanted_operator
 
@@ -105,24 +106,25 @@ class _Call:
 
 
 def path_in_mini(fn: Callable[..., Any], args: Any, kwargs: Any, op: str, written: str) -> CallPath:
-    calls, result = _trace(fn, args, kwargs)
-    roots = [(root, name) for root in calls for name in [_operator_in(root, op)] if name]
-    every = [name for root in calls for name in [_operator_in(root, "")] if name]
-    if not roots:
-        called = f"; those called are {', '.join(dict.fromkeys(every))}" if every else ""
-        wanted = f"no operator called is {op!r}" if op else "the function called no operator of the mini-framework"
-        raise ValueError(f"call_path: {wanted}{called}.")
-    root, name = roots[0]
+    top, result = _trace(fn, args, kwargs)
+    outermost = list(_operators(top, nested=False))
+    chosen = next((each for each in _operators(top, nested=True) if wanted_operator(each.operator, op)), None)
+    if chosen is None:
+        called = ", ".join(dict.fromkeys(each.operator for each in outermost))
+        if not called:
+            raise ValueError("call_path: the function called no operator of the mini-framework.")
+        raise ValueError(f"call_path: no operator called is {op!r}; those called are {called}.")
     frames: list[Frame] = []
-    _add(root, None, 0, frames)
-    others = list(every)
-    others.remove(name if name in others else others[0])
-    evidence = _evidence(root, name, result, frames)
-    return CallPath(written, name, "the mini-framework", tuple(frames), evidence, tuple(others))
+    for each in _leading_to(top, chosen):
+        _add(each, chosen, None, 0, frames)
+    others = tuple(each.operator for each in outermost if not _contains(each, chosen))
+    return CallPath(
+        written, chosen.operator, "the mini-framework", tuple(frames), _evidence(chosen, result, frames), others
+    )
 
 
-def _trace(fn: Callable[..., Any], args: Any, kwargs: Any) -> tuple[list[_Call], Any]:
-    """The functions that fn calls, as a tree; a profile function that somebody had set is set again."""
+def _trace(fn: Callable[..., Any], args: Any, kwargs: Any) -> tuple[_Call, Any]:
+    """The functions that were called, as a tree below this one. A profile function of somebody's is set again."""
     top = _Call(_trace.__code__, 0)
     running = [top]
 
@@ -136,13 +138,14 @@ def _trace(fn: Callable[..., Any], args: Any, kwargs: Any) -> tuple[list[_Call],
             done.ufunc = _ufunc(frame)
 
     with mini.using():
+        mini.dispatcher.forget()
         before = sys.getprofile()
         sys.setprofile(seen)
         try:
             result = fn(*args, **kwargs)
         finally:
             sys.setprofile(before)
-    return top.calls, result
+    return top, result
 
 
 def _keys(frame: FrameType) -> tuple[str, ...]:
@@ -162,14 +165,28 @@ def _ufunc(frame: FrameType) -> str:
     return f"numpy.{function.__name__}" if isinstance(function, np.ufunc) else ""
 
 
-def _operator_in(call: _Call, op: str) -> str:
-    """The first wanted operator in a tree."""
-    if call.operator and wanted_operator(call.operator, op):
-        return call.operator
-    return next((found for each in call.calls if (found := _operator_in(each, op))), "")
+def _operators(call: _Call, nested: bool) -> Iterator[_Call]:
+    """The operator calls in a tree, in order, with or without those that operators make in turn."""
+    if call.operator:
+        yield call
+        if not nested:
+            return
+    for each in call.calls:
+        yield from _operators(each, nested)
 
 
-def _add(call: _Call, above: _Call | None, station: int, frames: list[Frame]) -> None:
+def _contains(call: _Call, wanted: _Call) -> bool:
+    return call is wanted or any(_contains(each, wanted) for each in call.calls)
+
+
+def _leading_to(call: _Call, chosen: _Call) -> list[_Call]:
+    """The calls of a function less those that lead to other operators than the chosen one."""
+    if not _contains(call, chosen) or call is chosen:
+        return call.calls
+    return [each for each in call.calls if _contains(each, chosen) or next(_operators(each, False), None) is None]
+
+
+def _add(call: _Call, chosen: _Call, above: _Call | None, station: int, frames: list[Frame]) -> None:
     """A function and those that it called, each with its station; helpers' second calls are left out."""
     if call.code.co_name in _COMPILING - {"first_call", "stub"}:
         return
@@ -180,8 +197,8 @@ def _add(call: _Call, above: _Call | None, station: int, frames: list[Frame]) ->
         if frame not in frames:
             frames.append(frame)
     next_above = call if call.generated and call.generated != "first call" else above
-    for each in call.calls:
-        _add(each, next_above, here, frames)
+    for each in _leading_to(call, chosen):
+        _add(each, chosen, next_above, here, frames)
 
 
 def _station(call: _Call, above: _Call | None, station: int) -> int:
@@ -232,15 +249,15 @@ def _frame(call: _Call, station: int, own: bool) -> Frame:
     return Frame(name, call.code.co_qualname, "python", place, call.line, station, known=not own or station > 0)
 
 
-def _evidence(root: _Call, name: str, result: Any, frames: list[Frame]) -> tuple[Evidence, ...]:
+def _evidence(call: _Call, result: Any, frames: list[Frame]) -> tuple[Evidence, ...]:
     found = []
-    call = _find(root, lambda each: each.operator == name)
-    if call is not None and call.keys:
+    if call.keys:
         found.append(Evidence(3, "the tensors", " and ".join(f"{{{keys}}}" for keys in call.keys)))
     tensor = next((each for each in _flat(result) if isinstance(each, mini.Tensor)), None)
     node = None if tensor is None else tensor.grad_fn
     if node is not None:
-        saved = [slot.partition("_")[2] for slot in _slots(node) if slot.startswith(("saved_", "field_"))]
+        saved = [name for name, _ in saved_tensors(node)]
+        saved += [slot.removeprefix("field_") for slot in _slots(node) if slot.startswith("field_")]
         found.append(Evidence(5, "the result", node_in_words(node.name(), node.sequence_nr, saved)))
     else:
         found.append(Evidence(5, "the result", "grad_fn is None"))
@@ -250,10 +267,8 @@ def _evidence(root: _Call, name: str, result: Any, frames: list[Frame]) -> tuple
         found.append(Evidence(2, "generated code", f"{slot} takes the arguments apart itself"))
     if 7 not in stations:
         found.append(Evidence(7, "the stack", "no iterator was made: the kernel did without"))
-    below = call or root
-    kernel = _find(below, lambda each: bool(each.ufunc))
-    if kernel is not None:
-        found.append(Evidence(8, "the kernel", f"{kernel.ufunc} runs the loop"))
+    if ufunc := _first_ufunc(call):
+        found.append(Evidence(8, "the kernel", f"{ufunc} runs the loop"))
     return tuple(found)
 
 
@@ -261,10 +276,8 @@ def _slots(node: Any) -> list[str]:
     return [slot for kind in type(node).__mro__ for slot in getattr(kind, "__slots__", ())]
 
 
-def _find(call: _Call, wanted: Callable[[_Call], bool]) -> _Call | None:
-    if wanted(call):
-        return call
-    return next((found for each in call.calls if (found := _find(each, wanted)) is not None), None)
+def _first_ufunc(call: _Call) -> str:
+    return call.ufunc or next((found for each in call.calls if (found := _first_ufunc(each))), "")
 
 
 def _flat(value: Any) -> list[Any]:

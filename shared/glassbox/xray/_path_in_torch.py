@@ -18,6 +18,7 @@ from ._frames import frames_of
 from ._kernel_rows import short_place
 from ._path_below import frames_below, plain
 from ._torch_internals import frames as stacks
+from ._torch_internals import graph
 from ._which import node_in_words, wanted_operator
 
 _ROW = re.compile(r"registered at (?P<place>.*) \[(?P<kind>[^\]]*)\]$", re.DOTALL)
@@ -94,9 +95,14 @@ def _of_result(result: Any, frames: tuple[Frame, ...]) -> list[Evidence]:
         ran = any("VariableType" in frame.full_name for frame in frames)
         why = "no gradient is wanted, so the Autograd kernel made no node" if ran else "no Autograd kernel ran"
         return [Evidence(5, "the result", f"grad_fn is None: {why}")]
-    return [
-        Evidence(5, "the result", node_in_words(node.name(), internals.sequence_nr(node), stacks.saved_names(node)))
-    ]
+    return [Evidence(5, "the result", node_in_words(node.name(), internals.sequence_nr(node), _saved(node)))]
+
+
+def _saved(node: Any) -> list[str]:
+    """What a node keeps, by name; no hook that packs and unpacks is called."""
+    raw = [(name, saved) for name, saved in graph.raw_saved(node) if saved is not None]
+    tensors = [name for name, saved in raw if graph.content(saved)[0] is not None]
+    return tensors + [name for name, value in graph.saved_values(node) if value is not None]
 
 
 def _of_table(name: str, key: str) -> list[Evidence]:

@@ -46,6 +46,9 @@ _CPYTHON = re.compile(
 _EVALUATES = re.compile(r"^_PyEval_EvalFrame|^_PyEval_Vector|^PyEval_")
 
 
+_KERNEL = re.compile(r"&\(?((?:torch|at|c10)::(?:[\w:]|\(anonymous namespace\))+)")
+
+
 def is_observer(full_name: str) -> bool:
     """Whether a C++ frame is there because a dispatch mode is on."""
     return _OBSERVER.search(full_name) is not None
@@ -104,6 +107,9 @@ def short_name(full_name: str) -> str:
     """A demangled name without return type, arguments, template arguments and the namespaces that say little."""
     start = _argument_list(full_name)
     name = full_name if start < 0 else full_name[:start]
+    if BOXING.search(name) and (kernel := _KERNEL.search(name)):
+        # What an adapter is about is the kernel that it was made for.
+        name = f"{name.partition('<')[0]}<&{short_name(kernel[1])}>{name[name.rindex('>') + 1 :]}"
     name = name.replace("(anonymous namespace)::", "").replace(" [clone .isra.0]", "").replace(" const", "")
     # `TypeError_to_NotImplemented_<&THPVariable_add>` keeps what it is about, longer ones are cut.
     name = _shorten_templates(name)

@@ -67,8 +67,3 @@ def _tensors(value: Any) -> list[Any]:
     if isinstance(value, dict):
         value = list(value.values())
     return [each for part in value for each in _tensors(part)] if isinstance(value, list | tuple) else []
-
-
-def saved_names(node: Any) -> list[str]:
-    """What a backward node saved: the names of the values, tensors and numbers, as derivatives.yaml has them."""
-    return [name.removeprefix("_saved_") for name in dir(node) if name.startswith("_saved_")]

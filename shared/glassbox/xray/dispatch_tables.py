@@ -27,7 +27,7 @@ def table(op: Any) -> DispatchTable:
     """The dispatch table of an operator: which kernel each runtime key's row holds, and from which registration.
 
     op   "add.Tensor", "aten::add.Tensor", torch.ops.aten.add.Tensor, an operator of any other namespace, or one of the
-         mini-framework (glassbox.mini.ops.aten.add.Tensor). A name without overload means the default one.
+         mini-framework (glassbox.mini.ops.aten.add.Tensor). A name without overload means the operator on tensors.
 
     TypeError for anything else, ValueError for an unknown name. The table is a snapshot: what is registered later (with
     torch.library, or by an import) is not in it.

@@ -206,6 +206,6 @@ output_strides = Task(
         "Insert one dimension after the other into the order: compare it with those inside it, the nearest first; "
         "swap on True, stop on False, look one further on None. After a swap its own place is the new one.",
     ),
-    read="notebook 04, station 7: where the result lies",
+    read="notebook 04, 5. Station 7: where the result lies",
     views=lambda case, value: picture(case[0], case[1][0] if value is None else value),
 )

@@ -168,5 +168,5 @@ broadcast_shapes = Task(
         "For each pair of sizes: if they are equal, take it; if one is 1, take the other.",
         "Anything else is a RuntimeError. Do not use max: 1 and 0 meet in 0.",
     ),
-    read="notebook 04, station 7: the shape of the result",
+    read="notebook 04, 4. Station 7: shape and dtype",
 )

@@ -208,5 +208,5 @@ coalesce_dimensions = Task(
         "Join where one of the two sizes is 1, or where for every operand the stride is the last one's size times "
         "its stride. If the last one's size is 1, its strides are replaced.",
     ),
-    read="notebook 04, station 7: one loop in place of many",
+    read="notebook 04, 6. Station 7: as few loops as the layouts allow",
 )

@@ -151,5 +151,5 @@ fit_cost = Task(
         "For each line count the measurements within 2 * noise; the line that passes the most is right. "
         "The crossing is overhead / per_element rounded up.",
     ),
-    read="notebook 04, what a call costs",
+    read="notebook 04, 9. What a call costs",
 )

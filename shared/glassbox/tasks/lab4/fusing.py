@@ -265,5 +265,5 @@ fused_kernel = Task(
         "For the unfused counts walk through the expression from the inside and give back each part's shape: every op "
         "stores its own result's elements and loads as many for each argument that is no number.",
     ),
-    read="notebook 04, a new pointwise op in ten lines",
+    read="notebook 04, 7. A new pointwise op in ten lines",
 )

@@ -186,5 +186,5 @@ cache_lines = Task(
         "A set of the lines answers the first question; for the second, walk and compare with the line before.",
         "itertools.permutations gives all orders of the loops; an index along the outermost loop moves last.",
     ),
-    read="notebook 04, station 7: the order of the loop",
+    read="notebook 04, 6. Station 7: as few loops as the layouts allow",
 )

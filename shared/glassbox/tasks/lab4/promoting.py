@@ -179,5 +179,5 @@ result_type = Task(
         "Combine 0-d tensors with numbers first, then tensors with what came out. "
         "Turn a number's float64 into float32 before anything else.",
     ),
-    read="notebook 04, station 7: the dtype that the loop computes in",
+    read="notebook 04, 4. Station 7: shape and dtype",
 )

@@ -275,5 +275,5 @@ two_streams = Task(
         "Launching in the order given is good enough, so only the streams are open: at most 2 ** 8 ways. "
         "Work out for each when it would be done, and keep the best.",
     ),
-    read="notebook 04, station 8: streams and events",
+    read="notebook 04, 8. Station 8: who waits for whom",
 )

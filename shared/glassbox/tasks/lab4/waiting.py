@@ -258,5 +258,5 @@ run_streams = Task(
         "launch: host += launch, then the stream is done at max(stream, host) + gap + duration. "
         "record: the event is at max(stream, host). wait: the stream moves to max(stream, event).",
     ),
-    read="notebook 04, station 8: who waits for whom",
+    read="notebook 04, 8. Station 8: who waits for whom",
 )

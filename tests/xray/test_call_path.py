@@ -221,6 +221,11 @@ def test_no_operator_and_another_than_there_is() -> None:
         assert call_path(lambda: A + B, op=name).op == "aten.add.Tensor"
 
 
+def test_a_compiled_function_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^call_path: a compiled function runs kernels that were generated for it"):
+        call_path(torch.compile(torch.sin), A)
+
+
 def test_elsewhere_than_on_linux_the_rest_is_shown_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     path = call_path(lambda: A + B)

@@ -326,7 +326,9 @@ def tables() -> dict[str, str]:
 
 def raw(tensor: torch.Tensor) -> torch.Tensor:
     """The elements' bytes."""
-    return tensor.detach().as_subclass(torch.Tensor).resolve_conj().contiguous().view(-1).view(torch.uint8)
+    plain = tensor.detach().as_subclass(torch.Tensor).resolve_conj().resolve_neg()
+    # A tensor of one element may keep strides of 0.
+    return plain.contiguous().reshape(-1).clone().view(torch.uint8)
 
 
 def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -698,6 +700,64 @@ def test_resnet_forward_and_backward(session: Session) -> None:
     assert backward["aten.convolution_backward.default"] == 20
     html = seen._repr_html_()
     assert "<svg" not in html and f"{len(seen)} hops, of which the first 300 are listed" in html
+
+
+def test_every_operator_of_the_database_gives_the_same(full: bool) -> None:
+    """Outputs, gradients, errors: of every operator, or of each thirtieth."""
+    import warnings
+
+    from torch.testing._internal.common_methods_invocations import op_db
+    from torch.utils._pytree import tree_leaves, tree_map
+
+    def copied(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            copy = value.detach().clone()
+            return copy.requires_grad_(value.requires_grad)
+        return value
+
+    def run(op: Any, sample: Any) -> list[Any]:
+        torch.manual_seed(0)
+        given = tree_map(copied, (sample.input, sample.args, sample.kwargs))
+        try:
+            results = op.op(given[0], *given[1], **given[2])
+            results = sample.output_process_fn_grad(results) if sample.output_process_fn_grad else results
+            outputs = [each for each in tree_leaves(results) if isinstance(each, torch.Tensor)]
+            inputs = [each for each in tree_leaves(given) if isinstance(each, torch.Tensor) and each.requires_grad]
+            sums = [each.abs().sum() for each in outputs if each.requires_grad and each.layout == torch.strided]
+            if sums and inputs:
+                outputs += [g for g in torch.autograd.grad(sums, inputs, allow_unused=True) if g is not None]
+        except Exception as error:
+            return [type(error), str(error)]
+        return outputs
+
+    def same(ones: list[Any], others: list[Any]) -> bool:
+        return len(ones) == len(others) and all(
+            type(one) is type(other)
+            and (raw_of_any(one).equal(raw_of_any(other)) if isinstance(one, torch.Tensor) else one == other)
+            for one, other in zip(ones, others, strict=True)
+        )
+
+    def raw_of_any(tensor: torch.Tensor) -> torch.Tensor:
+        dense = tensor if tensor.layout == torch.strided else tensor.to_dense()
+        return raw(dense.dequantize() if dense.is_quantized else dense)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain = []
+        for op in op_db if full else op_db[::30]:
+            dtype = torch.float32 if torch.float32 in op.dtypes else next(iter(op.dtypes), torch.float32)
+            wanted = op.supports_autograd and dtype.is_floating_point
+            for sample in list(op.sample_inputs("cpu", dtype, requires_grad=wanted))[: 3 if full else 2]:
+                first, again = run(op, sample), run(op, sample)
+                # What gives other values each time (an empty tensor's) tells nothing.
+                plain += [(op, sample, first)] if same(first, again) else []
+        with KernelHooks() as hooks:
+            different = []
+            for op, sample, expected in plain:
+                if not same(run(op, sample), expected):
+                    different.append(op.full_name)
+                hooks.take()
+    assert different == [] and len(plain) > (1500 if full else 30)
 
 
 # The record

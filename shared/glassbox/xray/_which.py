@@ -84,3 +84,14 @@ def node_in_words(name: str, number: int, saved: Sequence[str]) -> str:
     """What a call's node is and keeps; that sizes and strides go with a tensor goes without saying."""
     kept = sorted(each for each in saved if not each.endswith(("_sym_sizes", "_sym_strides")))
     return f"grad_fn is {name}, number {number}; it saved {', '.join(kept) or 'nothing'}"
+
+
+def require_eager(fn: Any, where: str) -> None:
+    """ValueError in one sentence for a function or module that torch.compile made."""
+    from ._torch_internals.profiling import is_compiled, uncompiled
+
+    if uncompiled(fn) is not fn or (hasattr(fn, "modules") and is_compiled(fn)):
+        raise ValueError(
+            f"{where}: a compiled function runs kernels that were generated for it in place of operators; "
+            f"pass the function as it was before torch.compile."
+        )

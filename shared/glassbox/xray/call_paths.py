@@ -9,7 +9,7 @@ from typing import Any
 
 from ..records import CallPath
 from ._names import call_node
-from ._which import over_mini
+from ._which import over_mini, require_eager
 
 
 def call_path(fn: Callable[..., Any], *args: Any, op: str = "", below: bool = False, **kwargs: Any) -> CallPath:
@@ -28,13 +28,14 @@ def call_path(fn: Callable[..., Any], *args: Any, op: str = "", below: bool = Fa
     Over mini tensors the same stations from the mini-framework's Python frames, without torch; `a.beside(b)` of two
     paths draws them next to each other.
 
-    ValueError where fn calls no operator, or none called `op`. Whatever fn raises is raised.
+    ValueError where fn calls no operator, or none called `op`, or is compiled. Whatever fn raises is raised.
     """
     written = _written(sys._getframe(1), fn, args)
     if over_mini(fn, args, kwargs):
         from ._path_in_mini import path_in_mini
 
         return path_in_mini(fn, args, kwargs, op, written)
+    require_eager(fn, "call_path")
     from ._path_in_torch import path_in_torch
 
     return path_in_torch(fn, args, kwargs, op, written, below)

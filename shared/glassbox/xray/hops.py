@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..records import Onion
-from ._which import over_mini
+from ._which import over_mini, require_eager
 
 _NOTE = "seen by hooks around all kernels, which were there for the whole process while it ran"
 
@@ -31,17 +31,12 @@ def onion(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Onion:
     Over mini tensors the same from the mini-framework, without torch.
 
     RuntimeError inside of another onion, or where fn makes a tensor of a subclass from data, which C++ refuses while
-    kernels are hooked; make it before. ValueError for a compiled function. Whatever fn raises is raised.
+    kernels are hooked; make it before. ValueError for a compiled function; where fn calls one, its first call shows
+    what compiling runs. Whatever fn raises is raised.
     """
     if over_mini(fn, args, kwargs):
         return _of_mini(fn, args, kwargs)
-    from ._torch_internals.profiling import is_compiled, uncompiled
-
-    if uncompiled(fn) is not fn or (hasattr(fn, "modules") and is_compiled(fn)):
-        raise ValueError(
-            "onion: a compiled function runs kernels that were generated for it in place of operators; "
-            "pass the function as it was before torch.compile."
-        )
+    require_eager(fn, "onion")
     from ._kernel_hooks import KernelHooks
 
     hooks = KernelHooks()

@@ -109,7 +109,7 @@ def _plain(policy: str, *kinds: str) -> Draw:
         device = rng.choice(DEVICES)
         chosen = [
             *kinds,
-            *(rng.choice(("cast", "cast", "kept", "elsewhere", "none")) for _ in range(rng.randint(1, 3))),
+            *(rng.choice(("cast", "cast", "kept", "elsewhere", "none")) for _ in range(rng.randint(1, 5))),
         ]
         arguments = [None if kind == "none" else _some(rng, device, kind) for kind in chosen]
         arguments.append((device, rng.choice((*LOWER, "float32"))))

@@ -4,7 +4,17 @@ import dataclasses
 
 import pytest
 
-from glassbox.records import StorageView, human_bytes, markdown_table, text_table
+from glassbox.records import (
+    Graph,
+    GraphNode,
+    StorageView,
+    Table,
+    human_bytes,
+    human_flops,
+    human_us,
+    markdown_table,
+    text_table,
+)
 
 A = StorageView.of_layout("A", (3, 4), (4, 1), size=12)
 SLICE = StorageView.of_layout("A[1:, :2]", (2, 2), (4, 1), 4, size=12)
@@ -110,8 +120,51 @@ def test_a_view_is_one_row_without_its_values():
     assert "values" not in row
 
 
-@pytest.mark.parametrize(
-    ("n", "text"), [(0, "0 B"), (48, "48 B"), (999, "999 B"), (1000, "1 kB"), (4_000_000, "4 MB")]
-)
+@pytest.mark.parametrize(("n", "text"), [(0, "0 B"), (48, "48 B"), (999, "999 B"), (1000, "1 kB"), (4_000_000, "4 MB")])
 def test_bytes_are_decimal(n, text):
     assert human_bytes(n) == text
+
+
+class Lines(Table):
+    """A record with rows of different keys and a wide cell."""
+
+    def rows(self):
+        return [{"call": 0, "type": "no tensor"}, {"call": 1, "mean": 0.25, "why": "because " * 20}]
+
+    def shown(self):
+        return [{"call": 0, "type": "no tensor"}, {"call": 1, "mean": "25 %", "why": "because " * 20}]
+
+    def caption(self):
+        return "two calls\nand a second line"
+
+
+def test_a_table_has_a_column_for_every_key_of_any_row():
+    text = str(Lines()).splitlines()
+    assert text[2].split() == ["call", "type", "mean", "why"]
+    assert Lines().to_markdown().startswith("| call | type | mean | why |")
+    assert "25 %" in Lines()._repr_html_() and Lines().rows()[1]["mean"] == 0.25
+
+
+def test_a_wide_cell_runs_over_several_lines():
+    assert max(map(len, str(Lines()).splitlines())) < 120
+    assert "".join(str(Lines()).split()).count("because") == 20
+    assert Lines()._repr_html_().count("white-space:nowrap") == 7
+
+
+def test_a_record_is_named_in_short_where_it_is_not_printed():
+    assert repr(Lines()) == "<Lines: two calls>"
+    graph = Graph((GraphNode(0, "AddBackward0", 1, ()),) * 500)
+    assert repr(graph).startswith("<Graph: 500 nodes") and len(repr(graph)) < 200
+
+
+@pytest.mark.parametrize(
+    ("number", "written"),
+    [(999.4, "999 us"), (999.7, "1 ms"), (999_700, "1 s"), (15_234.0, "15.2 ms"), (0.021, "0.021 us"), (None, "")],
+)
+def test_microseconds_stay_below_a_thousand_of_a_unit(number, written):
+    assert human_us(number) == written
+
+
+def test_numbers_beyond_the_last_unit_are_written_out():
+    assert human_us(4_321_000_000.0) == "4321 s" and human_bytes(5_000_000_000_000_000) == "5000 TB"
+    assert human_flops(999_999) == "1 M" and human_flops(0) == "0"

@@ -81,7 +81,7 @@ def test_map_of_the_storage_chapter(lib):
     assert found.shared_bytes("A", "A.T") == 48
     assert found.shared_bytes("A.T", "A[1:, :2]") == 16
     assert found.shared_bytes("A", "copy") == 0
-    rows = {row["tensor"]: row for row in found.rows()}
+    rows = {row["tensor"]: row for row in found.shown()}
     assert rows["A[1:, :2]"]["bytes"] == "16..40"
     assert rows["A[1:, :2]"]["sees"] == "16 B of 48 B"
     assert rows["copy"]["shares"] == "-"
@@ -102,7 +102,7 @@ def test_shared_bytes_of_large_and_repeated_views():
     assert found.shared_bytes("big", "row") == 4000
     assert found.shared_bytes("big", "column") == 4000
     assert found.shared_bytes("row", "column") == 4
-    assert found.rows()[3]["sees"] == "4 kB of 4 MB"
+    assert found.shown()[3]["sees"] == "4 kB of 4 MB"
 
 
 def test_view_dtype_shares_and_to_dtype_copies():
@@ -233,7 +233,7 @@ def test_what_a_regular_view_sees_is_reckoned_and_not_listed(monkeypatch):
 
 def test_of_a_layout_that_overlaps_each_byte_counts_once():
     windows = torch.zeros(6).as_strided((4, 3), (1, 1))
-    assert storage_map(windows).rows()[0]["sees"] == "24 B of 24 B"
+    assert storage_map(windows).shown()[0]["sees"] == "24 B of 24 B"
 
 
 def test_of_many_tensors_the_first_are_drawn_and_the_map_says_so():
@@ -250,7 +250,7 @@ def test_of_many_tensors_the_first_are_drawn_and_the_map_says_so():
 
 def test_a_tensor_larger_than_memory_is_mapped():
     found = storage_map(a=torch.zeros(1).expand(2**40))
-    assert found.rows()[0]["sees"] == "4 B of 4 B"
+    assert found.shown()[0]["sees"] == "4 B of 4 B"
     assert "<svg" in found._repr_html_()
 
 

@@ -407,4 +407,4 @@ def test_a_nested_timeline_says_its_depths_in_rows_and_a_flat_one_has_no_such_co
     assert timeline_of(CUDA_RUN).rows()[5]["depth"] == 1
     assert "depth" not in timeline(lambda a: a + a, on_sim(2)).rows()[0]
     flat = Timeline((TimelineEvent("cpu", "x", 0.0, 1_234_567.5, "work"),))
-    assert flat.caption() == "1,234,567.5 us in all: cpu busy 1,234,567.5 us"
+    assert flat.caption() == "1.23 s in all: cpu busy 1.23 s"

@@ -16,13 +16,14 @@ from .key_set import KeyLayout, KeySet, KeySets, KeyStep
 from .observation import ModuleCall, Observation, TensorStats
 from .ops import COPYING, DTYPE_LETTERS, OpCall, OpLog, TensorMeta
 from .overhead import Alternative, CostCurve, CostLayer, Overhead, Spread
-from .portrait import Portrait, PortraitByModule, PortraitPart, RunTime, human_flops, human_us
+from .portrait import Portrait, PortraitByModule, PortraitPart, RunTime
 from .reason import KeyOrigin, Why, WhyCall
 from .recording import Recording
 from .saved_memory import Checkpoints, KeptCall, KeptValue, SavedMemory, SavedMemoryPart
 from .storage import StorageView
-from .table import Rows, Table, html_table, human_bytes, markdown_table, text_table
+from .table import Rows, Table, html_table, markdown_table, text_table
 from .timeline import Race, Timeline, TimelineEvent
+from .units import human_bytes, human_flops, human_us
 from .yaml_entry import Derivative, Formula, NativeFunction, SchemaArgument
 
 __all__ = [

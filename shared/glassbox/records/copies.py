@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from .table import Rows, Table, human_bytes
+from .table import Rows, Table
+from .units import human_bytes
+
+
+# In parentheses: split() keeps what it splits at.
+_NUMBER = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +21,7 @@ class CopySite:
 
     place      the line of the program, "models/net.py:12"; in backward that of the forward call which made the node
     source     its text, where it is to be had
-    called     what the line called: "reshape", "@", "attn"; in backward the node, "MmBackward0"
+    called     what the line called: "reshape", "@", "attn"; in backward the node, "MmBackward0"; where no line of Python did, what was looked at
     within     the line of PyTorch's own Python code that made the copy, and what it called:
                "torch/nn/functional.py:6605 contiguous"; "" where the program's line called the operator itself
     op         the operator that a dispatch mode sees; the copy is its work, or something that its kernel needed first
@@ -44,10 +50,14 @@ class HiddenCopies(Table):
 
     sites   what was found, a line and way each
     asked   the copies that the program asked for, by clone(), contiguous(), to(), copy_() and their like
+    notes   what else has to be said
+
+    Layers that differ in their numbers alone and copy in one way are one row of what is shown, and a row each in rows().
     """
 
     sites: tuple[CopySite, ...]
     asked: tuple[CopySite, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.sites)
@@ -83,7 +93,23 @@ class HiddenCopies(Table):
         """One row for each line and way in which the program asked for a copy."""
         return [_row(site) for site in self.asked]
 
+    def shown(self) -> Rows:
+        alike: dict[CopySite, list[CopySite]] = {}
+        for site in self.sites:
+            key = replace(site, module=_NUMBER.sub("*", site.module), times=0, nbytes=0, types=())
+            alike.setdefault(key, []).append(site)
+        several = any(len(sites) > 1 for sites in alike.values())
+        rows = sorted(map(_together, alike.values()), key=lambda row: -int(row["bytes"]))
+        dropped = () if several else ("modules",)
+        return [
+            {key: value for key, value in row.items() if key not in dropped} | {"bytes": human_bytes(row["bytes"])}
+            for row in rows
+        ]
+
     def caption(self) -> str:
+        return "\n".join([self._totals(), *self.notes])
+
+    def _totals(self) -> str:
         lines = len({site.place for site in self.sites})
         hidden = f"{self.times} hidden cop{'ies' if self.times != 1 else 'y'}, {human_bytes(self.nbytes)}"
         if lines:
@@ -100,9 +126,26 @@ def _summed(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
 
+def _together(sites: list[CopySite]) -> dict[str, Any]:
+    """One row for sites that differ in their amounts and in the numbers of their modules."""
+    types = tuple(dict.fromkeys(each for site in sites for each in site.types))
+    times, nbytes = sum(site.times for site in sites), sum(site.nbytes for site in sites)
+    names = list(dict.fromkeys(site.module for site in sites))
+    row = _row(replace(sites[0], module=_common(names), times=times, nbytes=nbytes, types=types))
+    at = list(row).index("module") + 1
+    cells = list(row.items())
+    return dict([*cells[:at], ("modules", len(names) if sites[0].module else 0), *cells[at:]])
+
+
+def _common(names: list[str]) -> str:
+    """ "layers.*.conv1" for "layers.0.conv1" and "layers.1.conv1"."""
+    parts = zip(*(_NUMBER.split(name) for name in names), strict=True)
+    return "".join(part[0] if len(set(part)) == 1 else "*" for part in parts)
+
+
 def _row(site: CopySite) -> dict[str, Any]:
     return {
-        "bytes": human_bytes(site.nbytes),
+        "bytes": site.nbytes,
         "times": site.times,
         "line": site.place,
         "called": site.called,

@@ -129,15 +129,12 @@ class DispatchTable(Table):
         return next((each for each in self.registrations if each.key == key and each.active), None)
 
     def rows(self) -> Rows:
-        return [
-            {
-                "keys": _several([row.key for row in rows]),
-                "kernel": "fallthrough" if rows[0].fallthrough else rows[0].kind,
-                "from": rows[0].registered_to if rows[0].registered_to != rows[0].key else "",
-                "place": rows[0].place,
-            }
-            for rows in self.groups()
-        ]
+        """One row for each runtime key, highest priority first."""
+        return [{"key": row.key, **_what(row)} for row in self.entries]
+
+    def shown(self) -> Rows:
+        """Neighbours that hold the same in one row."""
+        return [{"keys": _several([row.key for row in rows]), **_what(rows[0])} for rows in self.groups()]
 
     def caption(self) -> str:
         passed = sum(row.fallthrough for row in self.entries)
@@ -159,7 +156,15 @@ class DispatchTable(Table):
             for each in self.registrations
         ]
         folded = f"<details><summary>what was registered</summary>{html_table(registered)}</details>"
-        return html_table(self.rows(), self.caption()) + (folded if registered else "")
+        return html_table(self.shown(), self.caption()) + (folded if registered else "")
+
+
+def _what(row: DispatchRow) -> dict[str, str]:
+    return {
+        "kernel": "fallthrough" if row.fallthrough else row.kind,
+        "from": row.registered_to if row.registered_to != row.key else "",
+        "place": row.place,
+    }
 
 
 def _several(keys: list[str]) -> str:

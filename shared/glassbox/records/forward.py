@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from .graph import SHOWN, Graph
 from .ops import OpCall, OpLog, TensorMeta
-from .table import Rows, Table, folded_table, human_bytes
+from .table import Rows, Table, folded_table
+from .units import human_bytes
 
 if TYPE_CHECKING:
     from ..draw import Svg

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .table import Rows, Table, folded_table, human_bytes
+from .table import Rows, Table, folded_table
+from .units import human_bytes
 
 if TYPE_CHECKING:
     from ..draw import Svg

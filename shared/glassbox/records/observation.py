@@ -106,17 +106,26 @@ class Observation(Table):
             for each in (*call.inputs, *call.outputs):
                 row: dict[str, Any] = {"module": call.module} if several else {}
                 row |= {"call": call.nr, "tensor": each.name, "type": each.type()}
-                row |= {name: _short(getattr(each, name)) for name in ("mean", "std", "min", "max")}
-                row |= {"NaN": each.nan, "Inf": each.inf}
-                row["zeros"] = "" if each.zeros is None else f"{each.zeros:.1%}"
+                row |= {name: getattr(each, name) for name in ("mean", "std", "min", "max")}
+                row |= {"NaN": each.nan, "Inf": each.inf, "zeros": each.zeros}
                 if notes:
                     row["note"] = each.note
                 rows.append(row)
             if call.others or call.raised or not call.outputs:
                 what = "raised" if call.raised else ", ".join(call.others) or "no tensor"
-                row = dict.fromkeys(rows[-1] if rows else ("call", "tensor", "type"), "")
-                rows.append(row | ({"module": call.module} if several else {}) | _other(call, what))
+                row = {"module": call.module} if several else {}
+                rows.append(row | {"call": call.nr, "tensor": "output", "type": what})
         return rows
+
+    def shown(self) -> Rows:
+        short = dict.fromkeys(("mean", "std", "min", "max"), "{:.4g}") | {"zeros": "{:.1%}"}
+        return [
+            {
+                key: short[key].format(value) if key in short and value is not None else value
+                for key, value in row.items()
+            }
+            for row in self.rows()
+        ]
 
     def caption(self) -> str:
         own = [call for call in self.calls if call.module == self.module]
@@ -132,11 +141,3 @@ class Observation(Table):
                 f"; NaN or Inf first in {stats.name} of {call.module}, call {call.nr}: {stats.nan} NaN, {stats.inf} Inf"
             )
         return text
-
-
-def _other(call: ModuleCall, what: str) -> dict[str, Any]:
-    return {"call": call.nr, "tensor": "output", "type": what}
-
-
-def _short(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"

@@ -6,34 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .table import Rows, Table, html_table, human_bytes, markdown_table, text_table
+from .table import Rows, Table, html_table, markdown_table, text_table
+from .units import human_bytes, human_flops, human_us
 
 if TYPE_CHECKING:
     from ..draw import Svg
 
 _TENSORS_SHOWN = 2
-
-
-def human_flops(n: int | None) -> str:
-    """3_630_000_000 -> "3.63 G"; "" for None."""
-    if n is None:
-        return ""
-    size = float(n)
-    for unit in ("", "k", "M", "G", "T"):
-        if abs(size) < 999.5 or unit == "T":
-            return f"{size:.3g} {unit}".strip()
-        size /= 1000
-    return ""
-
-
-def human_us(us: float | None) -> str:
-    """15_234.0 -> "15.2 ms"; "" for None."""
-    if us is None:
-        return ""
-    for unit, size in (("s", 1e6), ("ms", 1e3)):
-        if us >= size:
-            return f"{us / size:.3g} {unit}"
-    return f"{us:.3g} us"
 
 
 @dataclass(frozen=True, slots=True)

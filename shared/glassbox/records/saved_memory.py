@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .table import Rows, Table, html_table, human_bytes, text_table
+from .table import Rows, Table, html_table, text_table
+from .units import human_bytes
 
 if TYPE_CHECKING:
     from ..draw import Svg

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from .table import Rows, Table, human_bytes
+from .table import Rows, Table
+from .units import human_bytes
 
 
 @dataclass(frozen=True, slots=True)

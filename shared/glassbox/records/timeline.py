@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .table import Rows, Table, folded_table, human_bytes
+from .table import Rows, Table, folded_table
 from .trace import chrome_trace
+from .units import human_bytes, human_us
 
 if TYPE_CHECKING:
     from ..draw import Svg
@@ -74,8 +75,8 @@ class Timeline(Table):
         return tuple(event for event in self.events if event.kind in kinds)
 
     def end_us(self) -> float:
-        """When the last of it ends; 0.0 for an empty timeline."""
-        return max((event.end_us for event in self.events), default=0.0)
+        """When the last of it ends, the program's return included; 0.0 for an empty timeline."""
+        return max([event.end_us for event in self.events] + [self.returned_us or 0.0])
 
     def busy_us(self, row: str) -> float:
         """How long the row worked. Waiting is no work, nor is an op while its thread waits for the device."""
@@ -121,10 +122,10 @@ class Timeline(Table):
         ]
 
     def caption(self) -> str:
-        busy = ", ".join(f"{row} busy {_written(self.busy_us(row))} us" for row in self.row_names())
+        busy = ", ".join(f"{row} busy {_written(self.busy_us(row))}" for row in self.row_names())
         lost = f"; the oldest {self.dropped} events are gone" if self.dropped else ""
-        early = "" if self.returned_us is None else f"; returned at {_written(self.returned_us)} us"
-        return f"{_written(self.end_us())} us in all{': ' if busy else ''}{busy}{early}{lost}"
+        early = "" if self.returned_us is None else f"; returned at {_written(self.returned_us)}"
+        return f"{_written(self.end_us())} in all{': ' if busy else ''}{busy}{early}{lost}"
 
     def figure(self, **options: Any) -> Svg:
         """Lanes of bars over time; options are those of glassbox.draw.timeline_figure."""
@@ -138,7 +139,7 @@ class Timeline(Table):
 
 
 def _written(us: float) -> str:
-    return f"{us:,.3f}".rstrip("0").rstrip(".")
+    return human_us(us) if us >= 10_000 else f"{us:,.3f}".rstrip("0").rstrip(".") + " us"
 
 
 def _row_order(row: str) -> tuple[int, str, int, str]:

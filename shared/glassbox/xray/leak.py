@@ -49,12 +49,16 @@ class Leak(Table):
                 "where": ", ".join(self.where[:2]) or "not found from Python",
                 "shape": self.shape,
                 "dtype": self.dtype,
-                "needs": human_bytes(self.tensor_bytes),
-                "keeps alive": human_bytes(self.storage_bytes),
-                "ratio": f"{self.ratio:,.0f}x",
+                "needs": self.tensor_bytes,
+                "keeps alive": self.storage_bytes,
+                "ratio": self.ratio,
                 "fix": self.fix,
             }
         ]
+
+    def shown(self) -> Rows:
+        sizes = {"needs": human_bytes(self.tensor_bytes), "keeps alive": human_bytes(self.storage_bytes)}
+        return [self.rows()[0] | sizes | {"ratio": f"{self.ratio:,.0f}x"}]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,9 @@ class LeakReport(Table):
 
     def rows(self) -> Rows:
         return [leak.rows()[0] for leak in self.found]
+
+    def shown(self) -> Rows:
+        return [leak.shown()[0] for leak in self.found]
 
     def wasted(self) -> int:
         """Bytes that no live Python tensor sees; each storage counts once."""

@@ -58,7 +58,7 @@ class StorageMap(Table):
         shares = self._shares()
         result: Rows = []
         for view in self.views:
-            low, high = view.span()
+            low, high = (bound * view.itemsize for bound in view.span())
             result.append(
                 {
                     "tensor": view.name,
@@ -68,11 +68,22 @@ class StorageMap(Table):
                     "offset": view.offset,
                     "dtype": view.dtype,
                     "device": view.device,
-                    "bytes": f"{low * view.itemsize}..{high * view.itemsize}" if view.numel else "none",
-                    "sees": f"{human_bytes(Coverage(view).seen())} of {human_bytes(view.nbytes)}",
+                    "first byte": low if view.numel else None,
+                    "end": high if view.numel else None,
+                    "sees": Coverage(view).seen(),
+                    "storage bytes": view.nbytes,
                     "shares": shares[view.name],
                 }
             )
+        return result
+
+    def shown(self) -> Rows:
+        result: Rows = []
+        for row in self.rows():
+            span = "none" if row["first byte"] is None else f"{row['first byte']}..{row['end']}"
+            sees = f"{human_bytes(row['sees'])} of {human_bytes(row['storage bytes'])}"
+            plain = {key: row[key] for key in ("tensor", "storage", "shape", "stride", "offset", "dtype", "device")}
+            result.append(plain | {"bytes": span, "sees": sees, "shares": row["shares"]})
         return result
 
     def _shares(self) -> dict[str, str]:
@@ -107,7 +118,7 @@ class StorageMap(Table):
 
     def _repr_html_(self) -> str:
         groups = self.groups()
-        parts = [html_table(self.rows(), self.caption())]
+        parts = [html_table(self.shown(), self.caption())]
         for k, group in enumerate(groups[:DRAWN]):
             if len(group) > DRAWN:
                 parts.append(f"<p>Drawn: the first {DRAWN} of the {len(group):,} tensors over S{k}.</p>")

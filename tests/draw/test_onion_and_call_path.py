@@ -126,6 +126,18 @@ def test_many_frames_of_a_station_are_counted() -> None:
     assert "and 8 more" in words and "f11" in words and "f12" not in words
 
 
+@pytest.mark.parametrize("name", [name for name in FIGURES if "path" in name])
+def test_boxes_lie_in_lanes_and_lanes_below_each_other(name: str) -> None:
+    def edges(rect: ET.Element) -> tuple[float, float]:
+        return float(rect.get("y")), float(rect.get("y")) + float(rect.get("height"))
+
+    rects = parts(FIGURES[name], "rect")
+    lanes = [edges(each) for each in rects if each.get("class") == "lane-bg"]
+    assert all(end < start for (_, end), (start, _) in zip(lanes, lanes[1:], strict=False))
+    for top, bottom in (edges(each) for each in rects if each.get("class") != "lane-bg"):
+        assert any(start < top and bottom < end for start, end in lanes)
+
+
 def test_lanes_follow_the_stations() -> None:
     words = [each.text for each in parts(FIGURES["two paths"], "text")]
     names = ["your code", "Python slot", "C binding", "operator call", "highest key", "node", "redispatch"]

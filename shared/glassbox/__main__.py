@@ -8,9 +8,11 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from .records import Table
+
+T = TypeVar("T")
 
 
 class PlainError(Exception):
@@ -60,11 +62,17 @@ def parser() -> argparse.ArgumentParser:
         one = add(name, run, about)
         one.add_argument("model", help="a torchvision model such as resnet18, or module:name of your own")
         one.add_argument(
-            "--input", action="append", metavar="SHAPE", help="shape of an input, 1x3x224x224 by default; repeatable"
+            "--input",
+            action="append",
+            metavar="SHAPE[:DTYPE]",
+            help="shape of an input, 1x3x224x224 by default, and its dtype, float32 by default, such as 2x16:int64; "
+            "floats are drawn from a normal distribution, integers from 0 to 9; repeatable",
         )
-        one.add_argument("--mode", choices=("grad", "no_grad", "inference_mode"), default="no_grad")
+        one.add_argument("--mode", choices=("grad", "no_grad", "inference_mode"), help="no_grad by default")
         if name == "portrait":
-            one.add_argument("--train", action="store_true", help="in train mode, with a backward pass")
+            one.add_argument(
+                "--train", action="store_true", help="in train mode, with a backward pass and so with grad"
+            )
     for name, run, about in (
         ("table", table, "an operator's dispatch table: which kernel runs for which key"),
         ("native-function", native_function, "an operator's entry in native_functions.yaml, explained"),
@@ -88,6 +96,8 @@ def written(record: Table, form: str) -> str:
 def portrait(options: argparse.Namespace) -> Table:
     from . import xray
 
+    if options.train and options.mode not in (None, "grad"):
+        raise PlainError(f"--train goes backward, for which grad is on: leave out --train or --mode {options.mode}")
     model, inputs = _model(options.model), _inputs(options)
     if options.train:
         return _tried(lambda: xray.profile(model.train(), *inputs, backward=True))
@@ -138,18 +148,24 @@ def notes(options: argparse.Namespace) -> Table:
     return _tried(lambda: xray.notes(options.folder))
 
 
-def _tried(run: Callable[[], Table]) -> Table:
-    """The instrument's own refusals are sentences for the user; a model's errors are too, by their last line."""
+def _tried(run: Callable[[], T]) -> T:
+    """The instrument's own refusals are sentences for the user; a model's errors are too, by their first line."""
     try:
         return run()
-    except (ValueError, TypeError, RuntimeError, OSError) as error:
-        raise PlainError(f"{type(error).__name__}: {str(error).strip() or 'no message'}") from error
+    except Exception as error:
+        raise PlainError(_in_a_line(error)) from error
 
 
-def _mode(name: str) -> Any:
+def _in_a_line(error: Exception) -> str:
+    said = str(error).strip() or "no message"
+    return f"{type(error).__name__}: {said.splitlines()[0]}"
+
+
+def _mode(name: str | None) -> Any:
     import torch
 
-    return {"grad": torch.enable_grad, "no_grad": torch.no_grad, "inference_mode": torch.inference_mode}[name]()
+    modes = {"grad": torch.enable_grad, "no_grad": torch.no_grad, "inference_mode": torch.inference_mode}
+    return modes[name or "no_grad"]()
 
 
 def _model(name: str) -> Any:
@@ -162,11 +178,12 @@ def _model(name: str) -> Any:
         sys.path.insert(0, str(Path.cwd()))
         try:
             found = getattr(importlib.import_module(where), attribute)
-        except (ImportError, AttributeError) as error:
-            raise PlainError(f"{name!r} cannot be imported ({error}); give module:name of a model") from error
+        except Exception as error:
+            said = _in_a_line(error)
+            raise PlainError(f"{name!r} cannot be imported ({said}); give module:name of a model") from error
         finally:
             sys.path.remove(str(Path.cwd()))
-        made = found if isinstance(found, torch.nn.Module) else found() if callable(found) else None
+        made = found if isinstance(found, torch.nn.Module) else _tried(found) if callable(found) else None
         if not isinstance(made, torch.nn.Module):
             raise PlainError(f"{name!r} is no torch.nn.Module and makes none; give module:name of a model")
         return made
@@ -190,18 +207,26 @@ def _alike(name: str, names: Sequence[str]) -> str:
 
 
 def _inputs(options: argparse.Namespace) -> list[Any]:
+    return [_input(text) for text in options.input or ["1x3x224x224"]]
+
+
+def _input(text: str) -> Any:
+    """A random tensor as "2x16:int64" says."""
     import torch
 
-    shapes = []
-    for text in options.input or ["1x3x224x224"]:
-        try:
-            shape = [int(part) for part in text.split("x")]
-        except ValueError:
-            shape = [-1]
-        if min(shape) < 0:
-            raise PlainError(f"--input {text!r} is no shape; write sizes with x between, such as 1x3x224x224")
-        shapes.append(shape)
-    return [torch.randn(shape) for shape in shapes]
+    sizes, colon, name = text.partition(":")
+    try:
+        shape = [int(part) for part in sizes.split("x")]
+    except ValueError:
+        shape = [-1]
+    if min(shape) < 0:
+        raise PlainError(f"--input {text!r} is no shape; write sizes with x between, such as 1x3x224x224")
+    dtype = getattr(torch, name, None) if colon else torch.float32
+    if not isinstance(dtype, torch.dtype):
+        raise PlainError(f"--input {text!r} has no dtype of PyTorch behind the colon; write one such as int64")
+    if dtype.is_floating_point or dtype.is_complex:
+        return _tried(lambda: torch.randn(shape, dtype=dtype if dtype.is_complex else None).to(dtype))
+    return _tried(lambda: torch.randint(2 if dtype is torch.bool else 10, shape).to(dtype))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Facts about the `glassbox` command: what it prints in each format, and one line for what the user can mend."""
 
+import argparse
 import json
 import re
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from glassbox.__main__ import main
+from glassbox.__main__ import _inputs, main
 
 MODULE = """
 import torch
@@ -18,6 +19,21 @@ net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
 make = lambda: torch.nn.Linear(4, 2)
 number = 7
 fails = torch.nn.Linear(5, 5)
+words = torch.nn.Embedding(10, 4)
+
+
+def broken():
+    raise LookupError("no weights\\nhere")
+
+
+class Asserts(torch.nn.Module):
+    def forward(self, x):
+        assert x.dim() == 3, "wrong\\nheight"
+
+
+class Looks(torch.nn.Module):
+    def forward(self, x):
+        return {}["key"]
 """
 
 
@@ -25,6 +41,7 @@ fails = torch.nn.Linear(5, 5)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of a module of the user's own, in the current folder."""
     (tmp_path / "my_models.py").write_text(MODULE)
+    (tmp_path / "fails_at_import.py").write_text("1 / 0")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "my_models", raising=False)
     return "my_models"
@@ -42,7 +59,7 @@ def test_a_table_in_three_formats(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("| keys |")
     assert run("table", "add.Tensor", "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["caption"].startswith("aten") and {"keys", "kernel"} <= set(found["rows"][0])
+    assert found["caption"].startswith("aten") and {"key", "kernel"} <= set(found["rows"][0])
 
 
 def test_the_log_of_ones_own_model(here: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,6 +68,14 @@ def test_the_log_of_ones_own_model(here: str, capsys: pytest.CaptureFixture[str]
     assert ops == ["aten.t.default", "aten.addmm.default", "aten.relu.default"]
     assert run("ops", f"{here}:make", "--input", "2x4", "--mode", "inference_mode") == 0
     assert re.findall(r"= (aten\.[\w.]+)\(", capsys.readouterr().out) == ["aten.linear.default"]
+
+
+def test_inputs_of_other_dtypes(here: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("ops", f"{here}:words", "--input", "2x3:int64") == 0
+    assert "aten.embedding.default" in capsys.readouterr().out
+    tensors = _inputs(argparse.Namespace(input=["50:int64", "9:int8", "9:bool", "9:bfloat16", "9:complex64", "9"]))
+    assert [str(each.dtype)[6:] for each in tensors] == ["int64", "int8", "bool", "bfloat16", "complex64", "float32"]
+    assert set(tensors[0].tolist()) <= set(range(10)) and tensors[0].unique().numel() > 2
 
 
 def test_a_portrait_with_and_without_backward(here: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,6 +107,17 @@ def test_the_other_instruments_print(tmp_path: Path, capsys: pytest.CaptureFixtu
         (("ops", "my_models:number"), "'my_models:number' is no torch.nn.Module"),
         (("ops", "my_models:fails", "--input", "2x4"), "RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
         (("cheat-sheet", "--format", "xml"), "invalid choice"),
+        (("portrait", "my_models:Asserts", "--input", "2x4"), "AssertionError: wrong"),
+        (("portrait", "my_models:Looks", "--input", "2x4", "--train"), "KeyError: 'key'"),
+        (("ops", "my_models:Looks", "--input", "2x4"), "KeyError: 'key'"),
+        (("ops", "my_models:broken"), "LookupError: no weights"),
+        (("ops", "fails_at_import:net"), "'fails_at_import:net' cannot be imported (ZeroDivisionError: division"),
+        (("portrait", "my_models:net", "--train", "--mode", "inference_mode"), "leave out --train or --mode inference"),
+        (("portrait", "my_models:net", "--train", "--mode", "no_grad"), "leave out --train or --mode no_grad"),
+        (("ops", "my_models:net", "--input", "2x4:int"), "RuntimeError: mat1 and mat2 must have the same dtype"),
+        (("ops", "my_models:net", "--input", "2x4:integer"), "'2x4:integer' has no dtype of PyTorch"),
+        (("ops", "my_models:net", "--input", "2x4:"), "'2x4:' has no dtype of PyTorch"),
+        (("ops", "my_models:net", "--input", ":int64"), "':int64' is no shape"),
     ],
 )
 def test_what_the_user_can_mend_is_one_line(
@@ -91,6 +127,12 @@ def test_what_the_user_can_mend_is_one_line(
     out, err = capsys.readouterr()
     assert out == "" and said in err and len(err.splitlines()) == 1
     assert torch.is_grad_enabled() and str(Path.cwd()) not in sys.path
+
+
+def test_a_torchvision_model_that_refuses_its_input(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torchvision")
+    assert run("portrait", "vit_b_16", "--input", "1x3x32x32") == 2
+    assert capsys.readouterr().err == "AssertionError: Wrong image height! Expected 224 but got 32!\n"
 
 
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+from torch.utils.checkpoint import checkpoint
 
 from glassbox import mini, xray
 from glassbox.xray import copies
@@ -339,6 +340,94 @@ def test_a_source_that_is_broadcast_is_told_as_expanded():
     assert (site.why, site.times) == ("16 B expanded, repeated 3 times", 2)
     (site,) = xray.hidden_copies(lambda: x.copy_(torch.ones(3, 1))).asked
     assert site.why == "12 B expanded, repeated 4 times"
+
+
+class Turns(nn.Module):
+    def forward(self, x):
+        return x.t().reshape(-1).view(x.shape)
+
+
+class Stack(nn.Module):
+    def __init__(self, count):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Sequential(Turns(), nn.ReLU()) for _ in range(count))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def test_layers_that_copy_alike_are_shown_as_one():
+    record = xray.hidden_copies(Stack(12), torch.ones(3, 3))
+    (row,) = record.shown()
+    assert (row["module"], row["modules"], row["times"], row["bytes"]) == ("layers.*.0", 12, 12, "432 B")
+    assert [row["bytes"] for row in record.rows()] == [36] * 12
+    assert record.by_module() == {f"layers.{nr}.0": 36 for nr in range(12)}
+    assert record.caption() == "12 hidden copies, 432 B, at 1 line"
+
+
+def test_what_copies_in_another_way_or_elsewhere_stays_apart():
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a0, self.a1, self.b = Turns(), Turns(), Turns()
+
+        def forward(self, x, y):
+            return self.a0(x), self.a1(y), self.b(x)
+
+    record = xray.hidden_copies(Two(), torch.ones(2, 2), torch.ones(4, 4))
+    assert [(row["module"], row["bytes"]) for row in record.shown()] == [("a1", "64 B"), ("a0", "16 B"), ("b", "16 B")]
+    assert "modules" not in record.shown()[0]
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit")
+def test_what_has_no_line_of_python_is_called_by_what_was_looked_at():
+    model = torch.jit.trace(Turns(), torch.ones(2, 2))
+    (site,) = xray.hidden_copies(model, torch.ones(2, 2))
+    assert (site.called, site.place) == (
+        "Turns",
+        line(test_what_has_no_line_of_python_is_called_by_what_was_looked_at, "xray.hidden_copies(model"),
+    )
+    script = torch.jit.trace(bad_script, torch.ones(2, 2))
+    (site,) = xray.hidden_copies(script, torch.ones(2, 2))
+    assert site.called == "bad_script"
+    (site,) = xray.hidden_copies(torch.flatten, torch.ones(2, 2).t())
+    assert site.called == "flatten"
+    record = xray.hidden_copies(torch.clone, torch.ones(2, 2))
+    assert (record.sites, record.asked[0].called) == ((), "clone")
+
+
+def bad_script(x):
+    return x.t().reshape(-1)
+
+
+def test_the_phase_is_that_of_op_log():
+    def program():
+        y = checkpoint(lambda x: turns(x).sin(), x, use_reentrant=False)
+        (y * 2).sum().backward()
+        x.t().reshape(-1)
+
+    turns, x = Turns(), torch.ones(3, 3, requires_grad=True)
+    record = xray.hidden_copies(program)
+    with xray.op_log() as log:
+        program()
+    phases = [call.phase for call in log if call.effect == "copy" and call.name == "aten.clone.default"]
+    assert sorted(site.phase for site in record for _ in range(site.times) if "clone" in site.op) == sorted(phases)
+    assert "backward" in phases and "forward" in phases
+
+
+@pytest.mark.filterwarnings("ignore:Using `torch.compile.module.`")
+def test_the_record_says_that_what_was_compiled_ran_eagerly():
+    note = ("It is compiled; shown are the copies of its eager run.",)
+    x = torch.ones(3, 3)
+    inside = nn.Sequential(Turns())
+    inside[0].compile(backend="eager")
+    for compiled in (torch.compile(Turns(), backend="eager"), torch.compile(bad_script, backend="eager"), inside):
+        record = xray.hidden_copies(compiled, x)
+        assert (record.notes, record.times) == (note, 1)
+        assert record.caption() == f"1 hidden copy, 36 B, at 1 line\n{note[0]}"
+    assert xray.hidden_copies(Turns(), x).notes == ()
 
 
 def test_it_reads_well():

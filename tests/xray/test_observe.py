@@ -139,7 +139,7 @@ def test_inputs_by_position_and_by_name():
     (call,) = xray.observe(module, module, torch.ones(1), 5, mask=torch.zeros(2))
     assert [each.name for each in call.inputs] == ["input[0]", "input['mask']"]
     assert call.others == ("None",)
-    assert text_table(xray.observe(module, module, torch.ones(1)).rows()).splitlines() == [
+    assert text_table(xray.observe(module, module, torch.ones(1)).shown()).splitlines() == [
         "call  tensor  type    mean  std  min  max  NaN  Inf  zeros",
         "1     input   f32[1]  1     0    1    1    0    0    0.0%",
         "1     output  None",
@@ -211,6 +211,21 @@ def test_a_call_that_raised_and_was_caught():
     assert seen.result == "caught"
     assert seen[0].raised
     assert seen.rows()[-1]["type"] == "raised"
+
+
+@pytest.mark.parametrize("pattern", ["*", "1.*", "Sequential.1.*", "Sequential", "Sequential*", "Net.1.*", "*.0", ""])
+def test_a_pattern_is_a_path_or_what_the_record_prints(pattern):
+    model = nn.Sequential(nn.ReLU(), nn.Sequential(nn.ReLU(), nn.Tanh()))
+    seen = xray.observe(model, model, torch.ones(1), inside=pattern)
+    below = ["Sequential.0", "Sequential.1", "Sequential.1.0", "Sequential.1.1"]
+    assert [call.module for call in seen] == {
+        "*": below,
+        "1.*": below[2:],
+        "Sequential.1.*": below[2:],
+        "Sequential": ["Sequential"],
+        "Sequential*": ["Sequential", *below],
+        "*.0": ["Sequential.1.0"],
+    }.get(pattern, [])
 
 
 def test_an_exception_passes_and_takes_the_hooks_along():

@@ -346,7 +346,7 @@ def test_modules_and_phases_of_forward_and_backward():
         ("t", "forward", "1.1"),
         ("addmm", "forward", "1.1"),
         ("sum", "forward", ""),
-        ("ones_like", "forward", ""),
+        ("ones_like", "backward", ""),
         ("expand", "backward", ""),
         ("t", "backward", "1.1"),
         ("mm", "backward", "1.1"),
@@ -390,7 +390,8 @@ def test_nodes_from_before_the_log_belong_to_no_module_and_no_line():
         loss.backward()
     backward = [call for call in log if call.phase == "backward"]
     assert backward and {call.module for call in backward} == {""}
-    assert {call.place for call in backward} == {""}
+    # The first gradient is made by the line that calls backward.
+    assert {call.place for call in backward if "ones_like" not in call.name} == {""}
 
 
 @pytest.mark.parametrize("reentrant", [False, True])
@@ -419,6 +420,45 @@ def test_a_tracker_tells_module_and_phase_on_its_own():
     assert ("addmm", "backward", "0") in seen
     assert ("tanh_backward", "backward", "1") in seen
     assert ("sum", "forward", "") in seen
+
+
+def phases_by(look):
+    """What op_log, the module tracker, hidden_copies or profile say of each phase of a backward pass's own calls."""
+    layer, x = nn.Linear(3, 2), torch.ones(4, 3)
+    unused = torch.ones(2, requires_grad=True)
+
+    def program():
+        torch.ones_like(x)
+        layer(x).sum().backward()
+        torch.autograd.grad(layer(x).sum(), (layer.weight, unused), materialize_grads=True)
+        layer(x).backward(torch.ones(4, 2))
+
+    return look(program)
+
+
+def test_all_instruments_have_one_rule_for_what_is_backward():
+    def by_log(program):
+        with xray.op_log() as log:
+            program()
+        return Counter((call.name, call.phase) for call in log)
+
+    def by_log_under_another_mode(program):
+        with xray.op_log(modules=False) as log, Names():
+            program()
+        return Counter((call.name, call.phase) for call in log)
+
+    def by_profile(program):
+        portrait = xray.profile(program, repeats=0)
+        return Counter({(f"aten.{part.op.removeprefix('aten.')}", part.phase): part.calls for part in portrait.parts})
+
+    log = phases_by(by_log)
+    assert log["aten.ones_like.default", "forward"] == 1
+    assert log["aten.ones_like.default", "backward"] == 2
+    assert log["aten.zeros_like.default", "backward"] == 1
+    assert log["aten.ones.default", "forward"] == 1
+    assert ("aten.addmm.default", "backward") not in log
+    assert phases_by(by_log_under_another_mode) == log
+    assert phases_by(by_profile) == log
 
 
 def test_places_are_lines_of_the_program_in_backward_those_of_the_forward_call():

@@ -30,11 +30,15 @@ def private_uses(source: str) -> list[str]:
         names = []
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch" and not node.level:
             names = [f"{node.module}.{each.name}" for each in node.names]
+        elif isinstance(node, ast.ImportFrom) and "_torch_internals" in (node.module or ""):
+            found += [each.name for each in node.names if each.name == "private"]
         elif isinstance(node, ast.Import):
             names = [each.name for each in node.names if each.name.split(".")[0] == "torch"]
         elif isinstance(node, ast.Attribute):
             name = chain(node)
             names = [name] if name.startswith("torch.") else []
+            if node.attr == "private":
+                found.append(ast.unparse(node))
             if node.attr in OF_OBJECTS:
                 found.append(ast.unparse(node))
         found += [name for name in names if any(part.startswith("_") for part in name.split("."))]
@@ -44,6 +48,8 @@ def private_uses(source: str) -> list[str]:
 def test_what_counts_as_private() -> None:
     source = "import torch\nfrom torch._C import x\nfrom torch.utils import y\ntorch.a._b(torch.c)\nt._version\n"
     assert sorted(private_uses(source)) == ["t._version", "torch._C.x", "torch.a._b"]
+    source = "from ._torch_internals import private\nfrom ._torch_internals.access import private as p\na.private(x)\n"
+    assert private_uses(source) == ["private", "private", "a.private"]
 
 
 @pytest.mark.parametrize("path", sorted(XRAY.glob("*.py")), ids=lambda path: path.name)

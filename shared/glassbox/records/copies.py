@@ -10,7 +10,6 @@ from typing import Any
 from .table import Rows, Table
 from .units import human_bytes
 
-
 # In parentheses: split() keeps what it splits at.
 _NUMBER = re.compile(r"(\d+)")
 
@@ -21,7 +20,8 @@ class CopySite:
 
     place      the line of the program, "models/net.py:12"; in backward that of the forward call which made the node
     source     its text, where it is to be had
-    called     what the line called: "reshape", "@", "attn"; in backward the node, "MmBackward0"; where no line of Python did, what was looked at
+    called     what the line called: "reshape", "@", "attn"; in backward the node, "MmBackward0"; what was
+               looked at where no line of Python called, as in a script
     within     the line of PyTorch's own Python code that made the copy, and what it called:
                "torch/nn/functional.py:6605 contiguous"; "" where the program's line called the operator itself
     op         the operator that a dispatch mode sees; the copy is its work, or something that its kernel needed first
@@ -52,7 +52,7 @@ class HiddenCopies(Table):
     asked   the copies that the program asked for, by clone(), contiguous(), to(), copy_() and their like
     notes   what else has to be said
 
-    Layers that differ in their numbers alone and copy in one way are one row of what is shown, and a row each in rows().
+    Layers that differ in their numbers alone and copy in one way are one row of what is shown; rows() has a row each.
     """
 
     sites: tuple[CopySite, ...]

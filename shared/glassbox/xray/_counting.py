@@ -53,7 +53,9 @@ class OperatorCounter(TorchDispatchMode):
             return op(*args, **(kwargs or {}))
         kwargs = kwargs or {}
         node = internals.current_node()
-        key = (name, "forward" if node is None and self._stage != "backward" else "backward", self._place(node))
+        # What a run makes for backward to begin with is made outside of it.
+        phase = "backward" if self._stage == "backward" else self._tracker.phase()
+        key = name, phase, self._place(node)
         # Before the call, which may write to them.
         shapes = ", ".join(map(in_short, tensors_in((args, kwargs))))
         out, flops = _run_counting_flops(op, args, kwargs)

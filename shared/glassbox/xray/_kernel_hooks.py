@@ -72,7 +72,7 @@ class KernelHooks:
             )
         with contextlib.ExitStack() as stack:
             stack.callback(_one_at_a_time.release)
-            self._current_node = internals.private("torch._C._current_autograd_node")
+            self._current_node = internals.node_getter()
             self._waits_for_engine = kernels.in_engine()
             self._in_place_bits = kernels.key_bits("ADInplaceOrView")
             self._numbers = WrappedNumbers(self._refill)

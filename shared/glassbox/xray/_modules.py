@@ -8,12 +8,18 @@ order modules are nested.
 
 from __future__ import annotations
 
+import functools
+import inspect
+import os
+import sys
 import threading
 import weakref
 from bisect import bisect_right
-from types import TracebackType
+from pathlib import Path
+from types import FrameType, TracebackType
 from typing import Any
 
+import torch
 from torch.compiler import is_compiling
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
@@ -24,6 +30,33 @@ from ._torch_internals.modes import uncompiled
 NO_NODE = 1 << 62
 # By this name torch.compile's wrapper has the module.
 _WRAPPED = "_orig_mod"
+_ENGINE = frozenset(each.__code__ for each in map(inspect.unwrap, (torch.autograd.backward, torch.autograd.grad)))
+_STARTS = tuple(code.co_name for code in _ENGINE)
+# Handlers that work on behalf of what called an operator.
+_HANDLERS = ("__torch_dispatch__", "__torch_function__")
+_OF_TORCH = (f"{Path(inspect.getfile(torch)).parent}{os.sep}", f"{Path(__file__).parent}{os.sep}")
+
+
+def starts_backward() -> bool:
+    """Whether torch.autograd.backward or grad called this, where no node is running: before and after the engine runs.
+
+    They make the first gradient with ones_like, those of unused inputs with zeros_like, in Python.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not _is_on_the_way(code.co_filename) and code.co_name not in _HANDLERS:
+            return False
+        # What hashes a code object is slow; names are kept once.
+        if code.co_name in _STARTS and code in _ENGINE:
+            return True
+        frame = frame.f_back
+    return False
+
+
+@functools.cache
+def _is_on_the_way(file: str) -> bool:
+    return file.startswith(_OF_TORCH)
 
 
 class ModuleTracker:
@@ -46,8 +79,8 @@ class ModuleTracker:
             self._name(root, "")
 
     def __enter__(self) -> ModuleTracker:
-        self._current_node = internals.private("torch._C._current_autograd_node")
-        self._next_nr = internals.private("torch._C._autograd._get_sequence_nr")
+        self._current_node = internals.node_getter()
+        self._next_nr = internals.sequence_counter()
         self._home = self._steps()
         self._home.note(self._next_nr())
         self._handles = [
@@ -89,7 +122,8 @@ class ModuleTracker:
         return (steps if steps.numbers else self._home).path_of(sequence_nr)
 
     def phase(self) -> str:
-        return "forward" if self._current_node() is None else "backward"
+        """ "backward" for all that runs within torch.autograd.backward or grad, else "forward"."""
+        return "forward" if self._current_node() is None and not starts_backward() else "backward"
 
     def running(self) -> list[tuple[Any, str, bool]]:
         """The modules that are running in this thread, outermost first: (module, path, whether within backward).

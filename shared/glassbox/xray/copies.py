@@ -13,7 +13,7 @@ import sys
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
@@ -21,11 +21,13 @@ import torch
 
 from ..records import COPYING, DTYPE_LETTERS, CopySite, HiddenCopies, human_bytes
 from ._looking import is_tensor_type
-from ._modules import ModuleTracker
+from ._modules import ModuleTracker, starts_backward
 from ._python_lines import Line, callers, line_of
-from ._torch_internals import private, sequence_nr
+from ._runs import name_of
+from ._torch_internals import node_getter, sequence_counter, sequence_nr
 from ._torch_internals.copying import copies_seen_by
 from ._torch_internals.modes import Looker
+from ._torch_internals.profiling import is_compiled, uncompiled
 from ._torch_internals.seeing import Eyes
 
 # What a line calls when it wants a copy, or may well get one: whoever writes it knows.
@@ -57,29 +59,36 @@ class _Copy:
 
 @dataclass(slots=True)
 class _Running:
-    """An operator call that is at work, and the copies made meanwhile. number: of the backward node; -1 in forward."""
+    """An operator call that is at work, and the copies made meanwhile.
+
+    number   of the backward node that calls it; -1 where a line of Python does, as it may in backward too
+    """
 
     name: str
     args: Any
     module: str
     number: int
     node: str
+    backward: bool
     copies: list[_Copy] = field(default_factory=list)
 
 
 class _Watch(Looker):
     """The mode, and what the hook reports to."""
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Any, caller: FrameType | None, name: str) -> None:
         super().__init__("hidden_copies")
+        self._caller = caller
+        self._name = name
         self.found: list[tuple[_Running, _Copy]] = []
         self._eyes = Eyes()
         self._tracker = ModuleTracker(root)
+        # Per thread.
         self._running: dict[int, list[_Running]] = {}
         self._made_at: list[int] = []
         self._made_by: list[Line | None] = []
-        self._current_node = private("torch._C._current_autograd_node")
-        self._next_nr = private("torch._C._autograd._get_sequence_nr")
+        self._current_node = node_getter()
+        self._next_nr = sequence_counter()
 
     def __enter__(self) -> _Watch:
         super().__enter__()
@@ -102,11 +111,13 @@ class _Watch(Looker):
             if self._made_at[-1] < made:
                 frame, _ = callers(sys._getframe(1))
                 self._made_at.append(made)
-                self._made_by.append(line_of(frame) if frame is not None else None)
-            call = _Running(str(func), (args, kwargs), stack[-1][1] if stack else "", -1, "")
+                self._made_by.append(self._line(frame))
+            backward = node is not None or starts_backward()
+            call = _Running(str(func), (args, kwargs), stack[-1][1] if stack else "", -1, "", backward)
         else:
             path = self._tracker.path_of_node(node)
-            call = _Running(str(func), (args, kwargs), path, sequence_nr(node), node.name().rpartition("::")[2])
+            number, name = sequence_nr(node), node.name().rpartition("::")[2]
+            call = _Running(str(func), (args, kwargs), path, number, name, True)
         self._running.setdefault(threading.get_ident(), []).append(call)
         return call
 
@@ -155,8 +166,13 @@ class _Watch(Looker):
             at = bisect_left(self._made_at, call.number)
             return self._made_by[at] if at < len(self._made_by) else None, None
         outer, inner = callers(frame)
-        line = line_of(outer) if outer is not None else None
-        return line, line_of(inner) if inner is not None and inner is not outer else None
+        return self._line(outer), line_of(inner) if inner is not None and inner is not outer else None
+
+    def _line(self, frame: FrameType | None) -> Line | None:
+        """A frame's line. What runs without Python, such as a script, is called by the line that asked for the look."""
+        if frame is None:
+            return None
+        return replace(line_of(frame), called=self._name) if frame is self._caller else line_of(frame)
 
 
 def hidden_copies(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> HiddenCopies:
@@ -172,9 +188,9 @@ def hidden_copies(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> HiddenCo
     record's `asked`, counted and not listed. A module of another package counts as code that asks for itself.
 
     Not seen: what a library below PyTorch rearranges for itself (oneDNN, cuDNN), and what an operator writes into its
-    own result (cat, stack, pad). A function of torch.compile runs uncompiled meanwhile. Results stay what they are. The
-    hook at aten::copy_ is there for the whole process until fn returns or raises; other threads' copies pass through it
-    unlisted.
+    own result (cat, stack, pad). A function of torch.compile runs uncompiled meanwhile, which the record's `notes`
+    say. Results stay what they are. The hook at aten::copy_ is there for the whole process until fn returns or raises;
+    other threads' copies pass through it unlisted.
 
     TypeError where fn cannot be called, or is given tensors of the mini-framework.
     """
@@ -182,18 +198,31 @@ def hidden_copies(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> HiddenCo
         raise TypeError(f"hidden_copies: {type(fn).__name__} cannot be called; give a function or a model.")
     if any(is_tensor_type(type(arg)) and not isinstance(arg, torch.Tensor) for arg in (*args, *kwargs.values())):
         raise TypeError("hidden_copies: looks at torch only; mini.record() shows the copies of the mini-framework.")
-    watch = _Watch(fn if isinstance(fn, torch.nn.Module) else None)
+    eager = uncompiled(fn)
+    compiled = eager is not fn or (isinstance(fn, torch.nn.Module) and is_compiled(fn))
+    watch = _Watch(
+        fn if isinstance(fn, torch.nn.Module) else None, callers(sys._getframe(1))[0], _name_of_program(eager)
+    )
     with copies_seen_by(watch.copying), watch:
         fn(*args, **kwargs)
     sites: dict[tuple[Any, ...], list[tuple[_Running, _Copy]]] = {}
     for call, copy in watch.found:
-        key = copy.line, copy.within, call.name, call.module, call.node
+        key = copy.line, copy.within, call.name, call.module, call.node, call.backward
         sites.setdefault(key, []).append((call, copy))
     hidden: list[CopySite] = []
     asked: list[CopySite] = []
     for found in sites.values():
         (asked if _is_asked(*found[0]) else hidden).append(_site(found))
-    return HiddenCopies(_sorted(hidden), _sorted(asked))
+    notes = ("It is compiled; shown are the copies of its eager run.",) if compiled else ()
+    return HiddenCopies(_sorted(hidden), _sorted(asked), notes)
+
+
+def _name_of_program(fn: Any) -> str:
+    """A script has the name of what it was made from."""
+    for attribute in ("original_name", "name"):
+        if isinstance(fn, (torch.jit.ScriptModule, torch.jit.ScriptFunction)) and hasattr(fn, attribute):
+            return str(getattr(fn, attribute))
+    return name_of(fn)
 
 
 def _is_asked(call: _Running, copy: _Copy) -> bool:
@@ -211,7 +240,7 @@ def _site(found: list[tuple[_Running, _Copy]]) -> CopySite:
         call.name,
         _why(largest),
         call.module,
-        "forward" if call.number < 0 else "backward",
+        "backward" if call.backward else "forward",
         len(found),
         sum(copy.nbytes for _, copy in found),
         tuple(dict.fromkeys(f"{copy.dtypes[1]}{list(copy.shape)}" for _, copy in found)),

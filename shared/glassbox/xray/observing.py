@@ -22,7 +22,8 @@ def observe(module: Any, fn: Callable[..., Any], *args: Any, inside: bool | str 
 
     module   a torch.nn.Module, or a module of the mini-framework
     fn       what runs it: the whole model (`observe(model.layer1, model, x)`), or a function that also goes backward
-    inside   True: its submodules too, each with rows of its own; a pattern such as "layer1.*": those whose path fits
+    inside   True: its submodules too, each with rows of its own; a pattern such as "layer1.*": those whose path fits,
+             be it as in named_modules() or as the record has it, with the class before it ("ResNet.layer1.*")
 
     What fn returned is the record's `result`. Inputs are looked at before forward runs, so that one that works in place
     does not hide them. Nothing is changed: not the results, the random numbers, the autograd graph; no dispatch mode
@@ -69,12 +70,20 @@ def _of_mini(module: Any) -> bool:
 
 def _watched(module: Any, name: str, inside: bool | str) -> dict[int, tuple[Any, str]]:
     """id -> (module, what it is called), for those to be watched."""
-    found = {id(module): (module, name)} if not isinstance(inside, str) else {}
-    if inside:
-        for path, each in module.named_modules():
-            if path and (inside is True or fnmatchcase(path, inside)):
-                found.setdefault(id(each), (each, f"{name}.{path}"))
+    if inside is False:
+        return {id(module): (module, name)}
+    found: dict[int, tuple[Any, str]] = {}
+    for path, each in module.named_modules():
+        whole = f"{name}.{path}" if path else name
+        if inside is True or _fits(path, whole, inside):
+            found.setdefault(id(each), (each, whole))
     return found
+
+
+def _fits(path: str, whole: str, pattern: str) -> bool:
+    """Whether a pattern means a module; "*" and its like are for the paths below the module alone."""
+    by_class = pattern.startswith(whole.partition(".")[0]) and fnmatchcase(whole, pattern)
+    return by_class or bool(path) and fnmatchcase(path, pattern)
 
 
 class _Watch:
@@ -199,14 +208,14 @@ def _mini_hooks(watch: _Watch) -> Iterator[None]:
 def _torch_numbers(tensor: Any) -> dict[str, Any]:
     import torch
 
-    from ._torch_internals import is_fake, private
-    from ._torch_internals.modes import unseen
+    from ._torch_internals import is_fake
+    from ._torch_internals.modes import unheard
 
     if is_fake(tensor) or tensor.device.type == "meta":
         return {"note": "no data"}
     if torch.jit.is_tracing():
         return {"note": "not looked at while torch.jit traces"}
-    with private("torch._C.DisableTorchFunction")(), unseen():
+    with unheard():
         values, note = tensor.detach(), ""
         if values.is_nested:
             values, note = torch.cat([each.reshape(-1) for each in values.unbind()]), "nested: of all its tensors"

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 
 from .. import records
-from ._modules import NO_NODE, ModuleTracker
+from ._modules import NO_NODE, ModuleTracker, starts_backward
 from ._python_lines import caller, place_of
-from ._torch_internals import private, sequence_nr
+from ._torch_internals import node_getter, sequence_counter, sequence_nr
 from ._torch_internals.modes import Looker, LookerPastCompilers
 from ._torch_internals.schemas import promise_of
 from ._torch_internals.seeing import Eyes, Text
@@ -46,8 +46,8 @@ class OpLogger(Looker):
         self._made_at: list[int] = []
         self._made_by: list[tuple[str, int] | None] = []
         self._stack: list[tuple[Any, str, bool]] = []
-        self._current_node = private("torch._C._current_autograd_node")
-        self._next_nr = private("torch._C._autograd._get_sequence_nr")
+        self._current_node = node_getter()
+        self._next_nr = sequence_counter()
         self._ready: tuple[int, tuple[records.OpLog, records.OpLog]] | None = None
 
     def begins(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> _Call:
@@ -59,7 +59,7 @@ class OpLogger(Looker):
         stack = self._stack if node is None or self._tracker is None else self._tracker.running()
         if node is None:
             path = stack[-1][1] if stack else ""
-            call = [func, seen, named, _RUNNING, path, -1, False, self.level, None]
+            call = [func, seen, named, _RUNNING, path, -1, starts_backward(), self.level, None]
         elif stack and stack[-1][2]:
             call = [func, seen, named, _RUNNING, stack[-1][1], -1, True, self.level, None]
         else:
@@ -205,6 +205,8 @@ def op_log(
     of their first appearance, arguments that have their defaults left out. log.ops is the frozen records.OpLog: for
     each call the tensors' shapes, strides, dtypes, devices and storages, what it wrote to, and whose memory its outputs
     share. No tensor is kept alive. A call that raised has the result "raised".
+
+    All that runs within torch.autograd.backward or grad has the phase "backward", the ones that it begins with too.
 
     What a mode sees lies below autograd, autocast and vmap: mm where you wrote linear, casts where autocast made them.
     Under inference_mode there is no autograd key to take composite operators apart, and they appear whole. What a

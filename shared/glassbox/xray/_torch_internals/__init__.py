@@ -16,7 +16,7 @@ from .dispatch import (
     schema_arguments,
 )
 from .packaged import derivatives_yaml, generator_source, header, native_functions_yaml, version
-from .running import current_node, next_sequence_nr, sequence_nr
+from .running import current_node, next_sequence_nr, node_getter, sequence_counter, sequence_nr
 from .storages import base_of, is_fake, is_view, storage_identity, storage_use_count, unusual_kind, version_of
 from .top_calls import PASSED_OVER, top_calls
 
@@ -39,9 +39,11 @@ __all__ = [
     "missing",
     "native_functions_yaml",
     "next_sequence_nr",
+    "node_getter",
     "private",
     "registrations",
     "schema_arguments",
+    "sequence_counter",
     "sequence_nr",
     "storage_identity",
     "storage_use_count",

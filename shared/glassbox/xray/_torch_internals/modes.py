@@ -165,6 +165,13 @@ def unseen() -> AbstractContextManager[Any]:
     return context
 
 
+@contextmanager
+def unheard() -> Iterator[None]:
+    """`with unheard():` unseen, and the __torch_function__ of tensor subclasses does not run either."""
+    with private("torch._C.DisableTorchFunction")(), unseen():
+        yield
+
+
 def forget_hook(handle: Any) -> None:
     """Remove a global forward hook; PyTorch's own remove() leaves a note that it wanted keyword arguments."""
     handle.remove()

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .access import missing, private
@@ -11,7 +12,19 @@ from .access import missing, private
 
 def current_node() -> Any:
     """The backward node that this thread is evaluating; None outside of backward."""
-    return private("torch._C._current_autograd_node")()
+    return node_getter()()
+
+
+def node_getter() -> Callable[[], Any]:
+    """current_node without the search for PyTorch's own function at each call, for a loop."""
+    getter: Callable[[], Any] = private("torch._C._current_autograd_node")
+    return getter
+
+
+def sequence_counter() -> Callable[[], int]:
+    """next_sequence_nr without the search for PyTorch's own function at each call, for a loop."""
+    counter: Callable[[], int] = private("torch._C._autograd._get_sequence_nr")
+    return counter
 
 
 def sequence_nr(node: Any) -> int:
@@ -24,4 +37,4 @@ def sequence_nr(node: Any) -> int:
 
 def next_sequence_nr() -> int:
     """The number that this thread's next node will get."""
-    return int(private("torch._C._autograd._get_sequence_nr")())
+    return int(sequence_counter()())

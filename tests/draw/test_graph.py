@@ -20,7 +20,7 @@ from glassbox.draw._folding import folded
 from glassbox.draw._node_words import described
 from glassbox.draw._ordering import crossings, order_rows
 from glassbox.draw._ranks import ranks
-from glassbox.draw._rowed import Line, Size, in_rows
+from glassbox.draw._rowed import Line, Rowed, Size, in_rows
 from glassbox.draw.layered import bends, layout, path_data, upside_down, with_heights
 from glassbox.draw.scene import Chip, Link, Part, Scene, picture
 from glassbox.draw.svg import DARK, LIGHT, mono_width
@@ -402,6 +402,14 @@ def test_a_frame_that_would_hold_another_module_is_not_drawn():
     assert clusters(rowed, ["a", "b", "a"]) == []
 
 
+def test_of_two_frames_that_would_overlap_one_is_drawn():
+    """a goes down to the right, b to the left of it: neither frame holds a node of the other, but they meet."""
+    rowed = Rowed((square(),) * 4, (), (0, 1, 1, 2), (0.0, 140.0, -60.0, 60.0), {}, {})
+    assert [frame.module for frame in clusters(rowed, ["a", "a", "b", "b"])] == ["a"]
+    apart = Rowed((square(),) * 4, (), (0, 1, 2, 3), (0.0, 140.0, -60.0, 60.0), {}, {})
+    assert [frame.module for frame in clusters(apart, ["a", "a", "b", "b"])] == ["a", "b"]
+
+
 # Folding
 
 
@@ -684,7 +692,11 @@ def test_forward_layout_has_the_same_keys():
 def test_chips_wrap_into_rows_of_their_box():
     chips = tuple(Chip(f"saved number {nr}", "hot") for nr in range(9))
     part = Part("a", "T", "r0", ("line",), chips, tuple(Chip(f"leaf {nr}", "r1") for nr in range(5)))
-    check(picture(Scene((part, Part("b", "U", "r0")), (Link("a", "b"),), "t", "d", "caption " * 20, (("r0", "x"),))))
+    scene = Scene((part, Part("b", "U", "r0")), (Link("a", "b"),), "t", "d", "caption " * 20, (("r0", "x"),))
+    seen = check(picture(scene))
+    box = seen.box(seen.nodes[0])
+    assert box[2] - box[0] < 300
+    assert len({seen.box(chip)[1] for chip in seen.chips if inside(seen.box(chip), box)}) == 5
 
 
 def contrast(a, b):

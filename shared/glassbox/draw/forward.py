@@ -236,8 +236,6 @@ def _links(plan: _Plan) -> list[Link]:
             merged[ends] += 1
             continue
         port = ports.setdefault(edge.tensor, len(ports)) if edge.source is not None else 0
-        if edge.kind == "memory":
-            port = -1 - port
         tip = plan.label(edge.tensor) + _READS.get(edge.kind, "")
         found.append(Link(*ends, port=port, cls=_LINES.get(edge.kind, ""), tip=tip))
     return found + [Link(*ends, tip=f"{count:,} tensor{'s' * (count != 1)}") for ends, count in merged.items()]

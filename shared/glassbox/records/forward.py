@@ -5,7 +5,7 @@ draws such graphs from a trace; this one is made from a log of what ran).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .graph import SHOWN, Graph
@@ -15,6 +15,10 @@ from .units import human_bytes
 
 if TYPE_CHECKING:
     from ..draw import Svg
+
+
+# Calls that only ask a tensor what it is.
+_QUERIES = ("prim.", "aten.sym_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +113,21 @@ class ForwardGraph(Table):
         """
         place = {node.sequence_nr: node.id for node in backward or () if node.sequence_nr is not None}
         nodes: list[ForwardNode] = []
+        waiting: tuple[int, ...] = ()
+        left_out = 0
         for nr, call in enumerate(log):
-            if call.phase == "forward":
-                own = tuple(numbers[nr]) if nr < len(numbers) else ()
+            own = waiting + (tuple(numbers[nr]) if nr < len(numbers) else ())
+            if call.phase != "forward":
+                left_out += 1
+            elif call.name.startswith(_QUERIES):
+                # Asked by a FakeTensor on the way to a call whose node is there already.
+                waiting = own
+            else:
                 made = tuple(place[each] for each in own if each in place)
                 nodes.append(ForwardNode(len(nodes), call, own, made))
-        tensors = _tensors(nodes, names or {}, kinds or {})
-        return cls(tuple(nodes), tensors, tuple(results), backward, len(log) - len(nodes))
+                waiting = ()
+        tensors = _apart(_tensors(nodes, names or {}, kinds or {}))
+        return cls(tuple(nodes), tensors, tuple(results), backward, left_out)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -211,6 +223,17 @@ class ForwardGraph(Table):
     def _repr_html_(self) -> str:
         rows = self._rows(self.nodes[:SHOWN])
         return self.figure()._repr_html_() + folded_table(rows, self.caption(), len(self.nodes) - SHOWN)
+
+
+def _apart(tensors: Sequence[ForwardTensor]) -> tuple[ForwardTensor, ...]:
+    """Tensors that one variable held in turn, such as x after x = x + 1, keep their numbers beside its name."""
+    seen: set[str] = set()
+    found = []
+    for each in tensors:
+        again = each.name in seen
+        seen.add(each.name)
+        found.append(replace(each, name=f"{each.name} ${each.id}") if again and each.name else each)
+    return tuple(found)
 
 
 def _tensors(

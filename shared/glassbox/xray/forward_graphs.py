@@ -18,7 +18,7 @@ from ..records import ForwardGraph, Graph
 from ._looking import is_tensor_type
 from ._names import argument_names
 from ._variables import Names, caller, names_in_scope
-from ._which import over_mini
+from ._which import over_mini, require_eager
 
 
 def forward_graph(fn: Any, /, *args: Any, **kwargs: Any) -> ForwardGraph:
@@ -36,12 +36,13 @@ def forward_graph(fn: Any, /, *args: Any, **kwargs: Any) -> ForwardGraph:
     on; what it does to anything else, such as running statistics, stays done. Calls of a backward pass that fn makes
     are counted and left out. Whatever fn raises comes through.
 
-    TypeError if fn cannot be called.
+    TypeError if fn cannot be called, ValueError for what torch.compile made.
     """
     if not callable(fn):
         raise TypeError(
             f"forward_graph: {type(fn).__name__} cannot be called; give a function or a module, then its arguments."
         )
+    require_eager(fn, "forward_graph")
     frame = caller()
     labels = argument_names(frame, (fn, *args))[1:]
     given = [*_tensors_in(zip(labels, args, strict=True)), *_tensors_in(kwargs.items())]

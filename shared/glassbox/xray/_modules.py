@@ -8,7 +8,6 @@ order modules are nested.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import os
 import sys
@@ -34,6 +33,8 @@ _ENGINE = frozenset(each.__code__ for each in map(inspect.unwrap, (torch.autogra
 _STARTS = tuple(code.co_name for code in _ENGINE)
 # Handlers that work on behalf of what called an operator.
 _HANDLERS = ("__torch_dispatch__", "__torch_function__")
+# Whether a file is PyTorch's or this package's own.
+_on_the_way: dict[str, bool] = {}
 _OF_TORCH = (f"{Path(inspect.getfile(torch)).parent}{os.sep}", f"{Path(__file__).parent}{os.sep}")
 
 
@@ -45,18 +46,17 @@ def starts_backward() -> bool:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if not _is_on_the_way(code.co_filename) and code.co_name not in _HANDLERS:
+        file = code.co_filename
+        if file not in _on_the_way:
+            _on_the_way[file] = file.startswith(_OF_TORCH)
+        if _on_the_way[file]:
+            # To hash a code object takes longer than to look at its name.
+            if code.co_name in _STARTS and code in _ENGINE:
+                return True
+        elif code.co_name not in _HANDLERS:
             return False
-        # What hashes a code object is slow; names are kept once.
-        if code.co_name in _STARTS and code in _ENGINE:
-            return True
         frame = frame.f_back
     return False
-
-
-@functools.cache
-def _is_on_the_way(file: str) -> bool:
-    return file.startswith(_OF_TORCH)
 
 
 class ModuleTracker:

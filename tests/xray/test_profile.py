@@ -516,7 +516,7 @@ def test_kinds_of_programs():
 
 
 def test_numbers_in_words():
-    assert [human_flops(n) for n in (None, 0, 999, 3_628_146_688, 5 * 10**15)] == ["", "0", "999", "3.63 G", "5e+03 T"]
+    assert [human_flops(n) for n in (None, 0, 999, 3_628_146_688, 5 * 10**15)] == ["", "0", "999", "3.63 G", "5000 T"]
     assert [human_us(n) for n in (None, 1.234, 999.0, 15_234.0, 2.5e6)] == ["", "1.23 us", "999 us", "15.2 ms", "2.5 s"]
 
 

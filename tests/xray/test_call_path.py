@@ -1,24 +1,30 @@
 """Facts about the call path: what a + b goes through, station by station, in PyTorch and in the mini-framework."""
 
 import operator
+import os
+import re
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from glassbox import mini
 from glassbox.records import STATIONS, CallPath, Frame
-from glassbox.xray import TorchInternalsError, call_path
+from glassbox.xray import TorchInternalsError, call_path, table
 from glassbox.xray._frames import frames_of
 from glassbox.xray._stations import is_cpython, is_observer, short_name, station_of
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="C++ frames are had on Linux alone")
 
+HERE = os.path.relpath(__file__)
 A, B = torch.ones(2, 3, requires_grad=True), torch.ones(3)
 M, N = mini.ones(2, 3, requires_grad=True), mini.ones(3)
 
@@ -57,7 +63,7 @@ def test_nb_add_reaches_a_generated_c_function_and_no_python_or_pybind11(added: 
     seen = [frame for frame in added if not frame.observer]
     assert added.at(2)[-1].file == "python_variable_methods.cpp"
     assert not any("pybind11" in frame.full_name for frame in seen)
-    assert [frame.file for frame in seen if frame.language == "python"] == [__file__]
+    assert [frame.file for frame in seen if frame.language == "python"] == [HERE]
     # CPython's own functions have names where its build kept them.
     slots = [frame.name for frame in added.at(1)]
     assert not slots or "slot_nb_add" in slots
@@ -72,7 +78,7 @@ def test_what_frames_do_not_show_has_its_evidence(added: CallPath) -> None:
     assert told(added, 7) == ["structured_delegate: add.out; structured_inherits: TensorIteratorBase"]
     loop, device = told(added, 8)
     assert loop.startswith("ufunc_inner_loop Generic: add (AllAndComplex")
-    assert device == "cpu: the calling thread ran the loop before the call returned"
+    assert device == "cpu: the work was done when the call returned"
     assert {each.source for each in added.evidence} == {
         "the tensors",
         "the result",
@@ -142,11 +148,11 @@ def test_in_inference_mode_no_station_of_autograds_is_passed() -> None:
         path = call_path(lambda: x + x)
     assert (compiled(path, 4), compiled(path, 6)) == ([], [])
     assert told(path, 3) == ["{CPU, AutocastCPU}"]
-    assert told(path, 5) == ["grad_fn is None: no Autograd kernel ran"]
+    assert told(path, 5) == ["no node was made: no Autograd kernel ran"]
     with torch.no_grad():
         path = call_path(lambda: A + B)
     assert compiled(path, 4) == ["VariableType::add_Tensor"]
-    assert told(path, 5) == ["grad_fn is None: no gradient is wanted, so the Autograd kernel made no node"]
+    assert told(path, 5) == ["no node was made: grad mode is off"]
 
 
 @LINUX
@@ -178,6 +184,158 @@ def test_below_the_backends_key_an_error_tells() -> None:
     )
 
 
+# The call's own node and device, whatever the program goes on to
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient * 2
+
+
+def written_into_a_view_that_stays() -> tuple[torch.Tensor, torch.Tensor]:
+    y = A * 1
+    z = y[0]
+    z.mul_(A[1])
+    return y, z
+
+
+def detached_and_joined_again() -> torch.Tensor:
+    w = A * 2
+    y = B.detach().expand(2, 3).clone()
+    return y.add_(w)
+
+
+def without_gradients() -> torch.Tensor:
+    with torch.no_grad():
+        y = A * 2
+    return y.add_(A.exp())
+
+
+NODES: dict[str, tuple[Callable[[], Any], str, str]] = {
+    "a later call": (lambda: (A * B).sum(), "", "grad_fn is MulBackward0; it saved other"),
+    "the last call": (lambda: (A * B).sum(), "sum", "grad_fn is SumBackward0; it saved nothing"),
+    "a backward pass": (
+        lambda: torch.autograd.grad((A * A).sum(), A),
+        "",
+        "grad_fn is MulBackward0; it saved other, self",
+    ),
+    "a later in-place call": (lambda: (A * B).add_(1), "", "grad_fn is MulBackward0; it saved other"),
+    "several results": (lambda: A.max(0), "", "grad_fn is MaxBackward0; it saved dim, indices, keepdim"),
+    "a list": (lambda: A.split(1), "", "grad_fn is SplitBackward0; it saved dim, split_size"),
+    "in place, a clone is saved": (lambda: (A * 1).mul_(A), "mul_", "grad_fn is MulBackward0; it saved other, self"),
+    "in place, the view lives": (
+        written_into_a_view_that_stays,
+        "mul_",
+        "grad_fn is MulBackward0; it saved other, self",
+    ),
+    "a result that is gone": (
+        lambda: (A * B, None)[1],
+        "",
+        "a node was made; its tensor was gone before it could be asked which",
+    ),
+    "a result that was read before it was gone": (
+        lambda: ((A * B).sum(), None)[1],
+        "",
+        "grad_fn is MulBackward0; it saved other",
+    ),
+    "a function's forward": (
+        lambda: Doubled.apply(A),
+        "",
+        "grad_fn is DoubledBackward; it saved nothing; it was made around the call, in which grad mode is off",
+    ),
+    "no derivative": (lambda: A == B, "", "no node was made: its Autograd kernel makes none"),
+    "no derivative, joined later": (
+        detached_and_joined_again,
+        "detach",
+        "no node was made: no input requires a gradient",
+    ),
+    "no derivative, gone": (lambda: (A == B, None)[1], "", "no node was made: its Autograd kernel makes none"),
+    "detach": (lambda: A.detach(), "", "no node was made: its Autograd kernel makes none"),
+    "no input that wants one": (lambda: B * 2, "", "no node was made: no input requires a gradient"),
+    "grad mode": (without_gradients, "", "no node was made: grad mode is off"),
+}
+
+
+@LINUX
+@pytest.mark.parametrize("name", NODES)
+def test_the_node_is_the_calls_own(name: str) -> None:
+    program, op, expected = NODES[name]
+    (node,) = told(call_path(program, op=op), 5)
+    assert re.sub(r", number \d+", "", node) == expected
+
+
+def test_the_number_is_the_nodes() -> None:
+    made: list[torch.Tensor] = []
+
+    def program() -> torch.Tensor:
+        made.append(A * B)
+        return made[0].add_(A).sum()
+
+    (node,) = told(call_path(program), 5)
+    (mul, _), _ = made[0].grad_fn.next_functions
+    assert node.startswith(f"grad_fn is MulBackward0, number {mul._sequence_nr()};")
+
+
+def test_a_tensor_in_between_is_not_kept_alive() -> None:
+    gone = []
+
+    def program() -> torch.Tensor:
+        y = A * B
+        seen = weakref.ref(y)
+        del y
+        gone.append(seen() is None)
+        return A + 1
+
+    call_path(program)
+    assert gone == [True]
+
+
+DEVICES: dict[str, tuple[Callable[[], Any], str]] = {
+    "a loop": (lambda: (A * B).to("meta"), "cpu: the work was done when the call returned"),
+    "a view": (lambda: A.t(), "cpu: no loop runs: the result is a view of an argument"),
+    "views": (lambda: A.split(1), "cpu: no loop runs: the result is a view of an argument"),
+    "no data": (lambda: torch.empty(2, device="meta"), "meta: no loop runs: there is no data"),
+}
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_what_the_device_is_said_to_have_done(name: str) -> None:
+    program, expected = DEVICES[name]
+    assert told(call_path(program), 8)[-1] == expected
+
+
+def test_a_schema_that_allows_a_view_is_not_taken_for_one() -> None:
+    with torch.inference_mode():
+        x = torch.ones(2)
+        path = call_path(lambda: x.to(torch.float64))
+    assert (path.op, told(path, 8)) == ("aten.to.dtype", ["cpu: the work was done when the call returned"])
+
+
+def test_fake_tensors_have_no_data() -> None:
+    with FakeTensorMode():
+        path = call_path(lambda: torch.ones(2) * 2, op="mul")
+    assert told(path, 8)[-1] == "cpu: no loop runs: there is no data"
+
+
+def test_files_of_installed_packages_begin_with_the_package(tmp_path: Path) -> None:
+    file = tmp_path / "site-packages" / "somebodys" / "net.py"
+    space: dict[str, Any] = {}
+    exec(compile("def forward(a, b):\n    return a + b\n", str(file), "exec"), space)
+    for a, b in ((A, B), (M, N)):
+        frames = [frame for frame in call_path(space["forward"], a, b) if frame.name == "forward"]
+        assert frames[0].place.startswith("somebodys/net.py:")
+
+
+def test_the_path_and_the_table_show_one_place(added: CallPath) -> None:
+    row = table("aten::add.Tensor")["CPU"]
+    assert told(added, 6) == [f"CPU: {row.place} [{row.kind}]"]
+
+
 # What it leaves alone
 
 
@@ -198,6 +356,29 @@ def test_the_function_runs_once_and_its_results_are_the_same() -> None:
     state = torch.get_rng_state()
     call_path(lambda: A + B)
     assert torch.equal(state, torch.get_rng_state())
+
+
+def test_a_backward_pass_that_freed_what_was_saved() -> None:
+    def program() -> torch.Tensor:
+        loss = torch.stack([A, A]).mul(A).prod()
+        loss.backward()
+        return loss
+
+    assert told(call_path(program, op="prod"), 5)[0].startswith("grad_fn is ProdBackward0, number ")
+
+    def listed() -> torch.Tensor:
+        x = torch.ones(2, 2, requires_grad=True)
+        result = x[torch.tensor([0]), torch.tensor([1])]
+        result.sum().backward()
+        return result
+
+    assert told(call_path(listed, op="index"), 5)[0].startswith("grad_fn is IndexBackward0")
+
+
+def test_a_program_of_both_frameworks_is_looked_at_in_pytorch() -> None:
+    assert call_path(lambda: (M, A + B)[1]).framework.startswith("PyTorch ")
+    assert call_path(lambda x, y: y + y, M, A).framework.startswith("PyTorch ")
+    assert call_path(lambda x: x + N, M).framework == "the mini-framework"
 
 
 def test_an_exception_leaves_no_mode() -> None:
@@ -412,6 +593,16 @@ def test_minis_path_does_not_depend_on_what_ran_before(mini_added: CallPath) -> 
     assert told(path, 7) == ["no iterator was made: the kernel did without"]
     path = call_path(lambda: (M * N).sum(), op="sum")
     assert (path.op, path.others) == ("aten.sum.default", ("aten.mul.Tensor",))
+
+
+def test_minis_node_is_the_calls_own() -> None:
+    def named(program: Callable[[], Any], op: str = "") -> str:
+        return told(call_path(program, op=op), 5)[0].split(",")[0]
+
+    assert named(lambda: (M * N).sum()) == "grad_fn is MulBackward0"
+    assert named(lambda: (M * N).sum(), "sum") == "grad_fn is SumBackward0"
+    assert named(lambda: (M * N, None)[1]) == "grad_fn is MulBackward0"
+    assert named(lambda: (N * 2, M * N)[1]) == "grad_fn is None"
 
 
 def test_mini_leaves_the_profile_function_and_its_results_alone() -> None:

@@ -17,9 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from glassbox import mini
 from glassbox.records import Hop, Onion
-from glassbox.xray import onion
+from glassbox.xray import onion, table
 from glassbox.xray._kernel_hooks import KernelHooks
-from glassbox.xray._kernel_rows import short_place
 
 
 class Passing(TorchDispatchMode):
@@ -796,20 +795,12 @@ def test_calls_counts_rows_and_words(session: Session) -> None:
     assert seen._repr_html_().startswith("<svg") and "18 hops; a note" in seen._repr_html_()
 
 
-@pytest.mark.parametrize(
-    ("place", "short"),
-    [
-        (
-            "/__w/pytorch/pytorch/build/aten/src/ATen/RegisterCPU_0.cpp:1307",
-            "build/aten/src/ATen/RegisterCPU_0.cpp:1307",
-        ),
-        ("/__w/pytorch/pytorch/torch/csrc/autograd/generated/VariableType_2.cpp:10917", None),
-        ("/x/lib/python3.11/site-packages/torch/_meta_registrations.py:53", "torch/_meta_registrations.py:53"),
-        ("/home/me/ops.py:3", "/home/me/ops.py:3"),
-    ],
-)
-def test_places_are_short(place: str, short: str | None) -> None:
-    assert short_place(place) == (short or "torch/csrc/autograd/generated/VariableType_2.cpp:10917")
+def test_hops_and_tables_show_the_same_places(session: Session) -> None:
+    hops = [hop for seen in session.hops.values() for hop in seen if hop.op.startswith(("aten.", "glassbox_onion."))]
+    for hop in hops:
+        row = table(hop.op.replace(".", "::", 1).removesuffix(".default"))[hop.key]
+        assert (hop.place, hop.kind) == (row.place, row.kind)
+    assert len({hop.op for hop in hops}) > 10
 
 
 def test_a_torch_without_the_internals_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

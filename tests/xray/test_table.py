@@ -8,7 +8,7 @@ import torch
 from glassbox import mini, xray
 from glassbox.xray import _torch_internals
 from glassbox.xray._key_header import torch_layout
-from glassbox.xray.dispatch_tables import read_row, read_table, runtime_keys, short_place
+from glassbox.xray.dispatch_tables import parse_row, read_row, read_table, runtime_keys, short_place
 
 PLACE = re.compile(r"(build/aten/src|aten/src|torch/csrc|torch)/.*\.(cpp|h|cu|py):\d+")
 
@@ -150,6 +150,7 @@ def test_places_begin_in_pytorchs_tree_or_in_the_package(names):
         ("/home/me/src/pytorch/torch/csrc/autograd/x.cpp:1", "torch/csrc/autograd/x.cpp:1"),
         (r"C:\actions\pytorch\aten\src\ATen\autocast_mode.cpp:177", "aten/src/ATen/autocast_mode.cpp:177"),
         ("/x/lib/python3.11/site-packages/torch/_meta_registrations.py:53", "torch/_meta_registrations.py:53"),
+        ("/usr/lib/python3/dist-packages/torch/include/c10/util/x.h:3", "torch/include/c10/util/x.h:3"),
         ("/home/me/ops.py:12", "/home/me/ops.py:12"),
     ],
 )
@@ -184,6 +185,17 @@ def test_custom_operators_have_tables():
     for way in ("glassbox_table::twice", torch.ops.glassbox_table.twice, torch.ops.glassbox_table.twice.default):
         assert xray.table(way).op == "glassbox_table.twice.default"
     assert xray.table("glassbox_table::twice")["CPU"].registered_to == "CompositeExplicitAutograd"
+
+
+def test_the_parts_of_a_rows_text():
+    assert parse_row("fallthrough registered at /a/aten/src/b.cpp:3 [backend fallback]") == (
+        True,
+        "aten/src/b.cpp:3",
+        "backend fallback",
+    )
+    assert parse_row("registered by RegisterOperators [math kernel]") == (False, "RegisterOperators", "math kernel")
+    assert parse_row("registered at b.cpp:3") == (False, "b.cpp:3", "")
+    assert parse_row("something new") is None
 
 
 def test_a_text_of_an_unknown_form_is_kept():

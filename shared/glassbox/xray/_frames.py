@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..records import Frame
-from ._kernel_rows import short_place
+from ._short_files import short_file
 from ._stations import BOXING, evaluates_python, is_cpython, is_observer, short_name, station_of
+from .dispatch_tables import short_place
 
 _CPYTHON_TREE = re.compile(r"^.*/[Pp]ython-?3[\w.+-]*/(?:\./)?(?=(?:Python|Objects|Modules|Include|Parser)/)")
 Symbol = tuple[str, int, str]
@@ -66,8 +67,7 @@ def _is_python(file: str) -> bool:
 
 def _python(file: str, line: int, name: str, observer: bool) -> Frame:
     of_torch = "/site-packages/torch/" in file
-    place = short_place(file) if of_torch else file
-    return Frame(name, name, "python", place, line, 1 if of_torch and not observer else 0, observer)
+    return Frame(name, name, "python", short_file(file), line, 1 if of_torch and not observer else 0, observer)
 
 
 def compiled_frame(file: str, line: int, name: str) -> Frame:

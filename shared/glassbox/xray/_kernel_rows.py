@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 
 import torch
 
 from . import _torch_internals as internals
 from ._torch_internals import kernels
+from .dispatch_tables import parse_row
 
 # What a key says of a tensor before it names the backend.
 _BEFORE_BACKEND = ("", "Quantized", "Sparse", "SparseCsr", "NestedTensor", "Autograd", "Autocast")
 # No tensor of these can be made with the stock wheel, and an Undefined row takes no kernel.
 _UNREACHABLE = {"Undefined", "FPGA", "Vulkan", "Metal", "CustomRNGKeyId"}
-_TREE = re.compile(r"^.*?/(?=(?:build/)?aten/src/|torch/csrc/|torch/aten/|c10/)")
 
 
 @dataclass(slots=True)
@@ -90,16 +88,16 @@ def _rows_of(op: str, text: str, skipped: set[str]) -> list[Row]:
     through: list[str] = []
     unwatched: dict[str, Row] = {}
     for line in text.splitlines():
-        key, _, row = line.partition(": ")
+        key, _, told = line.partition(": ")
         if key in skipped:
             continue
-        place, _, kind = row.removeprefix("registered at ").rpartition(" [")
-        if row.startswith("fallthrough") or not kind:
+        row = parse_row(told)
+        if row is None or row.fallthrough or not row.kind:
             through.append(key)
-        elif kind == "kernel]" and ".py:" in place:
-            unwatched[key] = Row(op, key, kind[:-1], short_place(place))
+        elif row.kind == "kernel" and ".py:" in row.place:
+            unwatched[key] = Row(op, key, row.kind, row.place)
         else:
-            rows.append(Row(op, key, kind[:-1], short_place(place)))
+            rows.append(Row(op, key, row.kind, row.place))
     if unwatched:
         for each in rows:
             each.unwatched, each.falls_through = unwatched, frozenset(through)
@@ -121,13 +119,3 @@ def dotted(op: str) -> str:
     """ "aten::add.Tensor" as "aten.add.Tensor", "aten::sin" as "aten.sin.default"."""
     namespace, _, name = op.partition("::")
     return f"{namespace}.{name if '.' in name else name + '.default'}"
-
-
-@cache
-def short_place(place: str) -> str:
-    """Where a kernel was registered: PyTorch's own files from the root of its repository, installed ones from the
-    packages' folder.
-    """
-    if "/site-packages/" in place:
-        return place.rpartition("/site-packages/")[2]
-    return _TREE.sub("", place)

@@ -19,6 +19,7 @@ from .. import mini
 from ..mini.c10.dispatch_key_set import DispatchKeySet
 from ..mini.modes.recorder import saved_tensors
 from ..records import CallPath, Evidence, Frame
+from ._short_files import short_file
 from ._which import node_in_words, wanted_operator
 
 _ROOT = str(Path(mini.__file__).parent) + "/"
@@ -87,6 +88,7 @@ class _Call:
     line: int
     keys: tuple[str, ...] = ()
     ufunc: str = ""
+    node: str = ""
     calls: list[_Call] = field(default_factory=list)
 
     @property
@@ -106,7 +108,7 @@ class _Call:
 
 
 def path_in_mini(fn: Callable[..., Any], args: Any, kwargs: Any, op: str, written: str) -> CallPath:
-    top, result = _trace(fn, args, kwargs)
+    top = _trace(fn, args, kwargs)
     outermost = list(_operators(top, nested=False))
     chosen = next((each for each in _operators(top, nested=True) if wanted_operator(each.operator, op)), None)
     if chosen is None:
@@ -118,17 +120,15 @@ def path_in_mini(fn: Callable[..., Any], args: Any, kwargs: Any, op: str, writte
     for each in _leading_to(top, chosen):
         _add(each, chosen, None, 0, frames)
     others = tuple(each.operator for each in outermost if not _contains(each, chosen))
-    return CallPath(
-        written, chosen.operator, "the mini-framework", tuple(frames), _evidence(chosen, result, frames), others
-    )
+    return CallPath(written, chosen.operator, "the mini-framework", tuple(frames), _evidence(chosen, frames), others)
 
 
-def _trace(fn: Callable[..., Any], args: Any, kwargs: Any) -> tuple[_Call, Any]:
+def _trace(fn: Callable[..., Any], args: Any, kwargs: Any) -> _Call:
     """The functions that were called, as a tree below this one. A profile function of somebody's is set again."""
     top = _Call(_trace.__code__, 0)
     running = [top]
 
-    def seen(frame: FrameType, event: str, _: Any) -> None:
+    def seen(frame: FrameType, event: str, arg: Any) -> None:
         if event == "call":
             call = _Call(frame.f_code, frame.f_lineno, _keys(frame))
             running[-1].calls.append(call)
@@ -136,16 +136,18 @@ def _trace(fn: Callable[..., Any], args: Any, kwargs: Any) -> tuple[_Call, Any]:
         elif event == "return" and len(running) > 1:
             done = running.pop()
             done.ufunc = _ufunc(frame)
+            if done.operator:
+                done.node = _node(arg)
 
     with mini.using():
         mini.dispatcher.forget()
         before = sys.getprofile()
         sys.setprofile(seen)
         try:
-            result = fn(*args, **kwargs)
+            fn(*args, **kwargs)
         finally:
             sys.setprofile(before)
-    return top, result
+    return top
 
 
 def _keys(frame: FrameType) -> tuple[str, ...]:
@@ -242,25 +244,29 @@ def _tells(call: _Call, station: int) -> bool:
 
 def _frame(call: _Call, station: int, own: bool) -> Frame:
     file = call.code.co_filename
-    place = f"mini/{file.removeprefix(_ROOT)}" if file.startswith(_ROOT) else file
+    place = f"mini/{file.removeprefix(_ROOT)}" if file.startswith(_ROOT) else short_file(file)
     name = call.code.co_qualname.replace("<locals>.", "")
     if call.generated:
         name = f"{call.generated}" if station != 5 else call.code.co_name
     return Frame(name, call.code.co_qualname, "python", place, call.line, station, known=not own or station > 0)
 
 
-def _evidence(call: _Call, result: Any, frames: list[Frame]) -> tuple[Evidence, ...]:
+def _node(result: Any) -> str:
+    """What an operator's result says of its node, as soon as it is there."""
+    tensor = next((each for each in _flat(result) if isinstance(each, mini.Tensor)), None)
+    node = None if tensor is None else tensor.grad_fn
+    if node is None:
+        return "grad_fn is None"
+    saved = [name for name, _ in saved_tensors(node)]
+    saved += [slot.removeprefix("field_") for slot in _slots(node) if slot.startswith("field_")]
+    return node_in_words(node.name(), node.sequence_nr, saved)
+
+
+def _evidence(call: _Call, frames: list[Frame]) -> tuple[Evidence, ...]:
     found = []
     if call.keys:
         found.append(Evidence(3, "the tensors", " and ".join(f"{{{keys}}}" for keys in call.keys)))
-    tensor = next((each for each in _flat(result) if isinstance(each, mini.Tensor)), None)
-    node = None if tensor is None else tensor.grad_fn
-    if node is not None:
-        saved = [name for name, _ in saved_tensors(node)]
-        saved += [slot.removeprefix("field_") for slot in _slots(node) if slot.startswith("field_")]
-        found.append(Evidence(5, "the result", node_in_words(node.name(), node.sequence_nr, saved)))
-    else:
-        found.append(Evidence(5, "the result", "grad_fn is None"))
+    found.append(Evidence(5, "the result", call.node))
     stations = {frame.station for frame in frames}
     if 2 not in stations:
         slot = next((frame.name for frame in frames if frame.station == 1), "the call")

@@ -4,31 +4,32 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from typing import Any
 
-import torch
-import yaml
-
 from ..records import CallPath, Evidence, Frame
 from . import _torch_internals as internals
 from ._frames import frames_of
-from ._kernel_rows import short_place
+from ._node_of_call import NodeOfCall
 from ._path_below import frames_below, plain
 from ._torch_internals import frames as stacks
-from ._torch_internals import graph
-from ._which import node_in_words, wanted_operator
+from ._which import wanted_operator
+from ._yaml_sources import of_torch, parse
+from .dispatch_tables import parse_row
 
-_ROW = re.compile(r"registered at (?P<place>.*) \[(?P<kind>[^\]]*)\]$", re.DOTALL)
+_AUTOGRAD = ("VariableType", "utogradNotImplemented", "autograd_fallback")
 _symbols_read: list[bool] = []
 
 
 def path_in_torch(fn: Callable[..., Any], args: Any, kwargs: Any, op: str, written: str, below: bool) -> CallPath:
     cpp = stacks.cpp_frames_work()
-    mode = stacks.capturing_mode(lambda func: wanted_operator(str(func), op), plain, cpp)
+    node = NodeOfCall()
+    mode = stacks.capturing_mode(lambda func: wanted_operator(str(func), op), plain, node, cpp)
     result = _call(fn, args, kwargs, mode)
+    node_words, made = node.in_words()
+    # What the program returned had to live until here, for its nodes, and no longer.
+    del result
     if mode.captured is None:
         raise ValueError(_nothing(op, mode.seen))
     stack = _symbols(mode.captured)
@@ -37,10 +38,10 @@ def path_in_torch(fn: Callable[..., Any], args: Any, kwargs: Any, op: str, writt
     key = _backend_key(mode.keys)
     found = [
         *_of_key_set(name, mode.keys),
-        *_of_result(result, frames),
+        *_of_node(node_words, made, _autograd_ran(frames, mode.keys, cpp)),
         *_of_table(name, key),
         *_of_yaml(name, key),
-        *_of_device(result),
+        *_of_device(mode),
     ]
     notes = [] if cpp else [f"C++ frames cannot be read on {sys.platform}, only on Linux; Python's are shown."]
     if below and cpp:
@@ -88,29 +89,25 @@ def _of_key_set(name: str, sets: list[int]) -> list[Evidence]:
     return [Evidence(3, "the tensors", " and ".join(f"{{{keys}}}" for keys in each))]
 
 
-def _of_result(result: Any, frames: tuple[Frame, ...]) -> list[Evidence]:
-    tensor = next((each for each in _flat(result) if isinstance(each, torch.Tensor)), None)
-    node = None if tensor is None else tensor.grad_fn
-    if node is None:
-        ran = any("VariableType" in frame.full_name for frame in frames)
-        why = "no gradient is wanted, so the Autograd kernel made no node" if ran else "no Autograd kernel ran"
-        return [Evidence(5, "the result", f"grad_fn is None: {why}")]
-    return [Evidence(5, "the result", node_in_words(node.name(), internals.sequence_nr(node), _saved(node)))]
+def _autograd_ran(frames: tuple[Frame, ...], sets: list[int], cpp: bool) -> bool:
+    """Whether a kernel of Autograd's led here: by the frames, and without any by the keys of the tensors."""
+    if cpp:
+        return any(part in frame.full_name for frame in frames for part in _AUTOGRAD)
+    return any(name.startswith("Autograd") for bits in sets for name in internals.key_names(bits))
 
 
-def _saved(node: Any) -> list[str]:
-    """What a node keeps, by name; no hook that packs and unpacks is called."""
-    raw = [(name, saved) for name, saved in graph.raw_saved(node) if saved is not None]
-    tensors = [name for name, saved in raw if graph.content(saved)[0] is not None]
-    return tensors + [name for name, value in graph.saved_values(node) if value is not None]
+def _of_node(words: str, made: bool, autograd_ran: bool) -> list[Evidence]:
+    if made:
+        return [Evidence(5, "the result", words)]
+    return [Evidence(5, "the result", f"no node was made: {words if autograd_ran else 'no Autograd kernel ran'}")]
 
 
 def _of_table(name: str, key: str) -> list[Evidence]:
     table = internals.computed_table(_cpp_name(name))
-    row = _ROW.search(table.get(key, ""))
-    if row is None:
+    row = parse_row(table.get(key, ""))
+    if row is None or row.fallthrough:
         return []
-    return [Evidence(6, "the dispatch table", f"{key}: {short_place(row['place'])} [{row['kind']}]")]
+    return [Evidence(6, "the dispatch table", f"{key}: {row.place} [{row.kind}]")]
 
 
 def _of_yaml(name: str, key: str) -> list[Evidence]:
@@ -143,38 +140,28 @@ def _loops(loop: Any) -> dict[str, str]:
     return {str(kind): str(text) for kind, text in loop.items()} if isinstance(loop, dict) else {"Generic": str(loop)}
 
 
-def _of_device(result: Any) -> list[Evidence]:
-    tensor = next((each for each in _flat(result) if isinstance(each, torch.Tensor)), None)
-    if tensor is None:
+def _of_device(mode: Any) -> list[Evidence]:
+    device = mode.device
+    if not device:
         return []
-    if tensor.device.type == "cpu":
-        return [Evidence(8, "the device", "cpu: the calling thread ran the loop before the call returned")]
-    return [
-        Evidence(8, "the device", f"{tensor.device}: the call may have returned before it ran; a timeline shows it")
-    ]
+    if mode.is_view:
+        words = "no loop runs: the result is a view of an argument"
+    elif not mode.has_data:
+        words = "no loop runs: there is no data"
+    elif device == "cpu":
+        words = "the work was done when the call returned"
+    else:
+        words = "the call may have returned before it ran; a timeline shows it"
+    return [Evidence(8, "the device", f"{device}: {words}")]
 
 
 def _yaml_entry(name: str) -> dict[str, Any] | None:
-    """The entry of native_functions.yaml for "aten.add.Tensor"; None where it has none. Reads that entry alone."""
+    """The entry of native_functions.yaml for "aten.add.Tensor"; None where it has none."""
     namespace, _, rest = name.partition(".")
-    if namespace != "aten":
-        return None
-    wanted = rest.removesuffix(".default")
-    text = internals.native_functions_yaml()
-    start = text.find(f"\n- func: {wanted}(")
-    if start < 0:
-        return None
-    end = text.find("\n- func: ", start + 1)
-    entries = yaml.safe_load(text[start : end if end > 0 else len(text)])
-    return entries[0] if entries else None
+    entry = of_torch().native.get(rest.removesuffix(".default")) if namespace == "aten" else None
+    return None if entry is None else parse(entry)
 
 
 def _cpp_name(name: str) -> str:
     namespace, _, rest = name.partition(".")
     return f"{namespace}::{rest.removesuffix('.default')}"
-
-
-def _flat(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        value = list(value.values())
-    return [each for part in value for each in _flat(part)] if isinstance(value, list | tuple) else [value]

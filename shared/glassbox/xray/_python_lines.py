@@ -20,10 +20,11 @@ from types import CodeType, FrameType
 
 import torch
 
+from ._short_files import INSTALLED, short_file
+
 _TORCH = f"{Path(inspect.getfile(torch)).parent}{os.sep}"
 _OWN = f"{Path(__file__).parent.parent}{os.sep}"
 _STANDARD = f"{sysconfig.get_path('stdlib')}{os.sep}"
-_INSTALLED = ("site-packages", "dist-packages")
 # Python code of PyTorch through which every call of a mode goes; it asks for nothing by itself.
 _MACHINERY = tuple(
     f"{_TORCH}{name}".replace("/", os.sep)
@@ -43,7 +44,7 @@ class Line:
     @property
     def place(self) -> str:
         """ "models/net.py:12"; "In[3]:2" in a notebook."""
-        return f"{_short(self.file)}:{self.number}"
+        return f"{short_file(self.file)}:{self.number}"
 
     @property
     def source(self) -> str:
@@ -90,7 +91,7 @@ def _kind(code: CodeType) -> str:
     name = code.co_filename
     if name.startswith(_OWN):
         return "own"
-    if name.startswith(_MACHINERY) or name.startswith(_STANDARD) and not any(each in name for each in _INSTALLED):
+    if name.startswith(_MACHINERY) or name.startswith(_STANDARD) and not any(each in name for each in INSTALLED):
         return "machinery"
     # Generated code has a name of its own, such as <string>; in torch's files there is no program.
     return "torch" if name.startswith(_TORCH) or name.startswith("<eval_with_key>") else "program"
@@ -129,20 +130,3 @@ def called_at(code: CodeType, at: int) -> str:
         if (where.lineno, where.col_offset) == begins and ends >= furthest:
             found, furthest = str(step.argval), ends
     return found
-
-
-@functools.lru_cache(maxsize=1024)
-def _short(file: str) -> str:
-    """A file's name as a reader knows it: from the package or the working directory on, or the notebook's cell."""
-    shell = sys.modules.get("IPython")
-    cell = getattr(getattr(shell and shell.get_ipython(), "compile", None), "format_code_name", lambda _: None)(file)
-    if cell:
-        return str(cell[1])
-    for root in _INSTALLED:
-        before, _, after = file.rpartition(f"{root}/")
-        if before:
-            return after
-    try:
-        return str(Path(file).relative_to(Path.cwd()))
-    except ValueError:
-        return file

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from ..records import DispatchRow, DispatchTable, KeyLayout, Registration
 
@@ -13,7 +14,8 @@ _REGISTRATION = re.compile(
     r"(?:at |by )?(?P<place>.*?)(?P<late> \(inactive\))?(?: :: (?P<signature>.*?)(?: \[ (?P<how>[\w ]*)\])?)?"
 )
 # Where a wheel was built and where it is installed is nobody's business: paths begin in PyTorch's tree or its package.
-_BUILD = re.compile(r"^.*?/(?=(?:build/aten|aten/src|torch/csrc|c10)/)|^.*/(?:site|dist)-packages/")
+_INSTALLED = re.compile(r"^.*/(?:site|dist)-packages/")
+_BUILD = re.compile(r"^.*?/(?=(?:build/aten|aten/src|torch/csrc|torch/aten|c10)/)")
 _ALIAS_OF = {
     "autograd kernel": ("Autograd",),
     "math kernel": ("CompositeImplicitAutograd",),
@@ -87,15 +89,36 @@ def runtime_keys(layout: KeyLayout) -> tuple[str, ...]:
     return (*found, "Undefined")
 
 
-def read_row(key: str, text: str, registrations: tuple[Registration, ...] = ()) -> DispatchRow:
-    """A row from its text, such as "registered at FILE:LINE [autograd kernel]"."""
+class RowText(NamedTuple):
+    """What the text of a row says; kind is "" where it says none."""
+
+    fallthrough: bool
+    place: str
+    kind: str
+
+
+# Thousands of operators share a row's text.
+@lru_cache(maxsize=16384)
+def parse_row(text: str) -> RowText | None:
+    """The parts of a row's text, such as "fallthrough registered at FILE:LINE [backend fallback]".
+
+    None for a text of another form.
+    """
     found = _ROW.fullmatch(text)
     if found is None:
-        return DispatchRow(key, text)
+        return None
     fallthrough, where, kind = found.groups()
-    kind = (kind or "kernel").replace("_", " ")
-    place = short_place(where)
-    return DispatchRow(key, kind, place, bool(fallthrough), _registered_to(key, kind, place, registrations))
+    return RowText(bool(fallthrough), short_place(where), (kind or "").replace("_", " "))
+
+
+def read_row(key: str, text: str, registrations: tuple[Registration, ...] = ()) -> DispatchRow:
+    """A row from its text, such as "registered at FILE:LINE [autograd kernel]"."""
+    found = parse_row(text)
+    if found is None:
+        return DispatchRow(key, text)
+    kind = found.kind or "kernel"
+    registered_to = _registered_to(key, kind, found.place, registrations)
+    return DispatchRow(key, kind, found.place, found.fallthrough, registered_to)
 
 
 def _registered_to(key: str, kind: str, place: str, registrations: tuple[Registration, ...]) -> str:
@@ -108,8 +131,10 @@ def _registered_to(key: str, kind: str, place: str, registrations: tuple[Registr
 
 
 def short_place(where: str) -> str:
-    """A registration's file and line, from PyTorch's tree or the installed package on; other files as they are."""
-    return _BUILD.sub("", where.replace("\\", "/"))
+    """A file, with its line or without, from the installed package or PyTorch's tree on; other files as they are."""
+    path = where.replace("\\", "/")
+    installed = _INSTALLED.sub("", path)
+    return installed if installed != path else _BUILD.sub("", path)
 
 
 def _registration(line: str) -> Registration | None:

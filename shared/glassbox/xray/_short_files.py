@@ -1,0 +1,28 @@
+"""Short files: a file of Python as a reader knows it (co_filename of a code object has it whole)."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from pathlib import Path
+
+INSTALLED = ("site-packages", "dist-packages")
+
+
+@functools.lru_cache(maxsize=1024)
+def short_file(file: str) -> str:
+    """A file's name from the package or the working directory on, or the notebook's cell: "torch/nn/modules/conv.py",
+    "models/net.py", "In[3]"; others as they are.
+    """
+    shell = sys.modules.get("IPython")
+    cell = getattr(getattr(shell and shell.get_ipython(), "compile", None), "format_code_name", lambda _: None)(file)
+    if cell:
+        return str(cell[1])
+    for root in INSTALLED:
+        before, _, after = file.rpartition(f"{root}/")
+        if before:
+            return after
+    try:
+        return str(Path(file).relative_to(Path.cwd()))
+    except ValueError:
+        return file

@@ -475,6 +475,25 @@ def test_parameters_are_called_by_their_paths_in_the_model() -> None:
     ]
 
 
+def test_a_variable_for_a_part_of_a_model_renames_nothing() -> None:
+    net = nn.Sequential(nn.Linear(2, 2))
+    first = net[0]
+    loss = net(torch.ones(1, 2)).sum()
+    assert {node.variable for node in grad_graph(loss).leaves()} == {"0.weight", "0.bias"}
+    assert first is net[0]
+
+
+def test_what_comes_after_a_module_is_not_counted_as_part_of_it() -> None:
+    net = nn.Sequential(nn.Conv2d(1, 1, 1, bias=False), nn.ReLU(), nn.Sequential(nn.Conv2d(1, 1, 1, bias=False)))
+    loss = net(torch.ones(1, 1, 2, 2)).sum()
+    assert [(node.name, node.module) for node in grad_graph(loss) if node.leaf is None] == [
+        ("SumBackward0", ""),
+        ("ConvolutionBackward0", "2.0"),
+        ("ReluBackward0", ""),
+        ("ConvolutionBackward0", "0"),
+    ]
+
+
 def test_of_several_models_each_ones_parameters_carry_its_variable() -> None:
     left, right = nn.Linear(2, 2), nn.Linear(2, 2)
     loss = (left(torch.ones(1, 2)) * right(torch.ones(1, 2))).sum()

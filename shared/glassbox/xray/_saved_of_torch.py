@@ -25,6 +25,7 @@ from ._python_lines import caller, place_of
 from ._runs import Program, mode_of, name_of
 from ._torch_internals import graph as inside
 from ._torch_internals import profiling
+from ._torch_internals.modes import forget_hook
 from ._untouched import Untouched
 
 _POINTS = 2000
@@ -138,7 +139,7 @@ class _Watch:
         self._hooks.__exit__(kind, error, trace)
         self.births.__exit__(kind, error, trace)
         for handle in self._handles:
-            handle.remove()
+            forget_hook(handle)
         self._alive.clear()
 
     def know(self, tensor: Any, kind: str) -> None:

@@ -71,11 +71,30 @@ def identity(tensor: Any) -> int:
     return internals.storage_identity(storage) if is_torch(tensor) else id(storage)
 
 
+def on_a_terminal(stream: Any) -> bool:
+    """Whether somebody reads along. A process without a console has no stream, and one may be closed."""
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError):
+        return False
+
+
 def has_data(tensor: Any) -> bool:
     """False for meta and fake tensors, whose elements exist nowhere."""
     return getattr(tensor.device, "type", str(tensor.device)) != "meta" and not (
         is_torch(tensor) and internals.is_fake(tensor)
     )
+
+
+def is_freed(tensor: Any) -> bool:
+    """Whether the storage of a torch tensor was cut below what it needs, as sharded training does: do not read it."""
+    if str(tensor.layout) != "torch.strided" or tensor.is_nested or not tensor.numel():
+        return False
+    try:
+        last = tensor.storage_offset() + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+        return bool(tensor.untyped_storage().nbytes() < (last + 1) * tensor.element_size())
+    except (RuntimeError, NotImplementedError):
+        return False
 
 
 def data_ptr(tensor: Any) -> int:

@@ -18,6 +18,8 @@ from typing import Any
 
 import torch
 
+from ._looking import on_a_terminal
+
 Clock = Callable[[], int]
 # Makes so many calls and says how many nanoseconds they took.
 Sample = Callable[[int, Clock], int]
@@ -134,7 +136,7 @@ def quiet(threads: int) -> Iterator[None]:
 def progress(what: str, wanted: bool) -> Iterator[Report]:
     """A line on stderr that says how far the work is, where somebody looks: a terminal or a notebook."""
     stream, state = sys.stderr, [time.monotonic(), 0]
-    shown = wanted and ("ipykernel" in sys.modules or stream.isatty())
+    shown = wanted and stream is not None and ("ipykernel" in sys.modules or on_a_terminal(stream))
 
     def report(share: float) -> None:
         if shown and time.monotonic() - state[0] > 0.25:

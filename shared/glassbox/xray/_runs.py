@@ -14,6 +14,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from ._flops import tensors_in
+from ._looking import on_a_terminal
 from ._torch_internals.graph import unobserved
 from ._untouched import Untouched
 
@@ -124,7 +125,7 @@ class Progress:
         self._began, self._shown = time.monotonic(), False
 
     def __call__(self, text: str) -> None:
-        if sys.stderr.isatty() and time.monotonic() - self._began > 1:
+        if on_a_terminal(sys.stderr) and time.monotonic() - self._began > 1:
             print(f"\r{f'{self._what}: {text}':70}", end="", file=sys.stderr, flush=True)
             self._shown = True
 

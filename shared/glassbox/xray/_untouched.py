@@ -13,6 +13,7 @@ import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.nn.parameter import is_lazy
 
+from ._looking import is_freed
 from ._torch_internals import profiling, version_of
 from ._torch_internals.graph import unobserved
 
@@ -125,6 +126,8 @@ class Untouched:
         # What has no data has no content; a wrapper's lies in the tensors that it wraps.
         plain = type(tensor) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
         if tensor.device.type == "meta" or not plain or tensor.layout != torch.strided or tensor.is_nested:
+            return
+        if is_freed(tensor):
             return
         with _over(tensor):
             self._contents[id(tensor)] = (tensor, tensor.detach().clone())

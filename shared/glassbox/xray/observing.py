@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ..records import ModuleCall, Observation, TensorStats
-from ._looking import in_short, is_tensor_type
+from ._looking import in_short, is_freed, is_tensor_type
 
 
 def observe(module: Any, fn: Callable[..., Any], *args: Any, inside: bool | str = False, **kwargs: Any) -> Observation:
@@ -211,7 +211,7 @@ def _torch_numbers(tensor: Any) -> dict[str, Any]:
     from ._torch_internals import is_fake
     from ._torch_internals.modes import unheard
 
-    if is_fake(tensor) or tensor.device.type == "meta":
+    if is_fake(tensor) or tensor.device.type == "meta" or is_freed(tensor):
         return {"note": "no data"}
     if torch.jit.is_tracing():
         return {"note": "not looked at while torch.jit traces"}

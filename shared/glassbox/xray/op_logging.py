@@ -9,6 +9,7 @@ import functools
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
@@ -83,15 +84,21 @@ class OpLogger(Looker):
         begun[_RESULT] = _RAISED
 
     def __enter__(self) -> OpLogger:
-        first = not self._entered
-        super().__enter__()
-        if first:
+        if self._entered:
+            super().__enter__()
+            return self
+        # What may fail comes first, the mode itself last.
+        with ExitStack() as undo:
             self._eyes.open()
+            undo.callback(self._eyes.close)
             self._made_at.append(self._next_nr() - 1)
             self._made_by.append(None)
-        if first and self._tracker is not None:
-            self._tracker.__enter__()
-            self._stack = self._tracker.running()
+            if self._tracker is not None:
+                self._tracker.__enter__()
+                undo.callback(self._tracker.__exit__, None, None, None)
+                self._stack = self._tracker.running()
+            super().__enter__()
+            undo.pop_all()
         return self
 
     def __exit__(

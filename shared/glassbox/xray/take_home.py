@@ -14,6 +14,7 @@ import torch
 
 from ..records import Rows, Table, human_bytes
 from . import _torch_internals as internals
+from ._looking import on_a_terminal
 from .call_paths import call_path
 from .key_families import cheat_sheet
 from .portraits import profile
@@ -150,5 +151,5 @@ def _write(path: Path, content: str) -> Path:
 
 def _say(words: str) -> None:
     """One line that the next one writes over, on a terminal."""
-    if sys.stderr.isatty():
+    if on_a_terminal(sys.stderr):
         print(f"\r{words:60}" + ("" if words else "\r"), end="", file=sys.stderr, flush=True)

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +13,10 @@ from typing import Any
 import torch
 
 from .access import missing
+
+_one_at_a_time = threading.Lock()
+# Another thread may be on its way into a hook that is taken away: PyTorch would free it under its feet.
+_kept: deque[Any] = deque(maxlen=1000)
 
 
 def _backends() -> list[str]:
@@ -28,7 +34,21 @@ def copies_seen_by(see: Callable[[Any, Any], None]) -> Iterator[None]:
     """In the block see(destination, source) is called before each aten::copy_ of any thread, then the copy is made.
 
     The hook sits at the backends' keys, below autograd, and is for the whole process. It goes when the block is left.
+    RuntimeError where such a block is on already, in whatever thread: hooks over hooks would have to go in order.
     """
+    if not _one_at_a_time.acquire(blocking=False):
+        raise RuntimeError(
+            "hidden_copies: copies are watched already, here or in another thread; look at one at a time."
+        )
+    try:
+        with _watched(see):
+            yield
+    finally:
+        _one_at_a_time.release()
+
+
+@contextmanager
+def _watched(see: Callable[[Any, Any], None]) -> Iterator[None]:
     get_kernel = getattr(torch.library, "get_kernel", None)
     if get_kernel is None:
         raise missing("torch.library.get_kernel")
@@ -37,6 +57,7 @@ def copies_seen_by(see: Callable[[Any, Any], None]) -> Iterator[None]:
     try:
         for key, kernel in kernels.items():
             library.impl("copy_", _through(kernel, see), key, with_keyset=True, allow_override=True)
+            _kept.append(get_kernel(torch.ops.aten.copy_.default, key))
         yield
     finally:
         library._destroy()

@@ -67,10 +67,11 @@ def uncompiled(function: Any) -> Any:
     """What torch.compile was given to make `function`; `function` itself where it was not compiled."""
     own = getattr(function, "__dict__", {})
     children = own.get("_modules")
-    for names in (own, children if isinstance(children, dict) else {}):
-        for attribute in ("_orig_mod", "_torchdynamo_orig_callable"):
-            if names.get(attribute) is not None:
-                return uncompiled(names[attribute])
+    modules = children if isinstance(children, dict) else {}
+    # A compiled module also holds the forward that was compiled; it is the module that was given.
+    for names, attribute in ((own, "_orig_mod"), (modules, "_orig_mod"), (own, "_torchdynamo_orig_callable")):
+        if names.get(attribute) is not None:
+            return uncompiled(names[attribute])
     return function
 
 

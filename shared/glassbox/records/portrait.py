@@ -233,15 +233,6 @@ class PortraitByModule(Table):
         phases = tuple(p for p in ("forward", "backward") if any(line[p] for line in self.lines))
         return _readable(self.rows(), "module", phases)
 
-    def to_markdown(self) -> str:
-        return markdown_table(self.shown())
-
-    def __str__(self) -> str:
-        return f"{self.caption()}\n{text_table(self.shown())}"
-
-    def _repr_html_(self) -> str:
-        return html_table(self.shown(), self.caption())
-
 
 def _readable(rows: Rows, name: str, phases: tuple[str, ...]) -> Rows:
     timed = any(row["us"] is not None for row in rows)

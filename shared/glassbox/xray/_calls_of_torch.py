@@ -12,7 +12,7 @@ from ..records import KeyLayout, Onion
 from . import _torch_internals as internals
 from ._calls import Brought, Surroundings, TopCall
 from ._key_header import torch_layout
-from ._torch_internals import profiling
+from ._which import require_eager
 
 
 class OfTorch:
@@ -40,11 +40,7 @@ class OfTorch:
         return internals.computed_table(name)
 
     def refuse(self, fn: Any, where: str) -> None:
-        if profiling.uncompiled(fn) is not fn or (isinstance(fn, torch.nn.Module) and profiling.is_compiled(fn)):
-            raise ValueError(
-                f"{where}: a compiled function runs kernels that were generated for it in place of operators; pass the "
-                f"function as it was before torch.compile."
-            )
+        require_eager(fn, where)
 
     def watch(self, see: Callable[[TopCall], None], passed_over: bool = True) -> AbstractContextManager[None]:
         def saw(op: Any, key_set: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:

@@ -88,9 +88,9 @@ def node_in_words(name: str, number: int, saved: Sequence[str]) -> str:
 
 def require_eager(fn: Any, where: str) -> None:
     """ValueError in one sentence for a function or module that torch.compile made."""
-    from ._torch_internals.profiling import is_compiled, uncompiled
+    from ._torch_internals.profiling import was_compiled
 
-    if uncompiled(fn) is not fn or (hasattr(fn, "modules") and is_compiled(fn)):
+    if was_compiled(fn):
         raise ValueError(
             f"{where}: a compiled function runs kernels that were generated for it in place of operators; "
             f"pass the function as it was before torch.compile."

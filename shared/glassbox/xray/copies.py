@@ -27,7 +27,7 @@ from ._runs import name_of
 from ._torch_internals import node_getter, sequence_counter, sequence_nr
 from ._torch_internals.copying import copies_seen_by
 from ._torch_internals.modes import Looker
-from ._torch_internals.profiling import is_compiled, uncompiled
+from ._torch_internals.profiling import uncompiled, was_compiled
 from ._torch_internals.seeing import Eyes
 
 # What a line calls when it wants a copy, or may well get one: whoever writes it knows.
@@ -199,7 +199,7 @@ def hidden_copies(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> HiddenCo
     if any(is_tensor_type(type(arg)) and not isinstance(arg, torch.Tensor) for arg in (*args, *kwargs.values())):
         raise TypeError("hidden_copies: looks at torch only; mini.record() shows the copies of the mini-framework.")
     eager = uncompiled(fn)
-    compiled = eager is not fn or (isinstance(fn, torch.nn.Module) and is_compiled(fn))
+    compiled = was_compiled(fn)
     watch = _Watch(
         fn if isinstance(fn, torch.nn.Module) else None, callers(sys._getframe(1))[0], _name_of_program(eager)
     )

@@ -75,6 +75,11 @@ def uncompiled(function: Any) -> Any:
     return function
 
 
+def was_compiled(function: Any) -> bool:
+    """Whether torch.compile made `function`, a function or a module, or any module inside of it."""
+    return uncompiled(function) is not function or (hasattr(function, "modules") and is_compiled(function))
+
+
 def is_compiled(module: Any) -> bool:
     """Whether a module, or one inside of it, was compiled, by torch.compile(module) or module.compile()."""
     return any(

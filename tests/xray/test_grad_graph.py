@@ -689,6 +689,11 @@ def test_an_exception_leaves_no_guard(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_a_graph_of_100_000_nodes_needs_no_recursion() -> None:
+    def looked_at() -> int:
+        """How many products' nodes Python holds: other tests may have left some."""
+        return sum(type(each).__name__ == "MulBackward0" for each in gc.get_objects())
+
+    before = looked_at()
     x = leaf(1.0)
     y = x
     for _ in range(50_000):
@@ -701,7 +706,7 @@ def test_a_graph_of_100_000_nodes_needs_no_recursion() -> None:
     del y
     # Freeing a graph that Python has looked at is PyTorch's recursion: by itself this would overflow the stack.
     del last
-    assert not any(type(each).__name__ == "MulBackward0" for each in gc.get_objects())
+    assert looked_at() <= before
 
 
 DEEP = """

@@ -21,20 +21,61 @@ from .records import Rows, Table
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One section: its branch on the map ("" for none), its title, its notebook and its lab (bare names)."""
+    """One section: its branch on the map ("" for none), its notebook and its lab ("" for none) by bare names.
+
+    `minutes` is the time to read the notebook, without the lab; `able` ends the sentence "after it you can".
+    """
 
     branch: str
     title: str
     notebook: str
     lab: str
+    minutes: int
+    able: str
 
 
 SECTIONS = (
-    Section("storage", "Tensor and storage", "01_storage", "lab1_storage"),
-    Section("dispatcher", "Dispatcher", "02_dispatcher", "lab2_dispatcher"),
-    Section("autograd", "Autograd", "03_autograd", "lab3_autograd"),
-    Section("call_path", "The a + b call path", "04_call_path", "lab4_call_path"),
-    Section("", "Interception", "05_interception", "lab5_interception"),
+    Section(
+        "storage",
+        "Tensor and storage",
+        "01_storage",
+        "lab1_storage",
+        30,
+        "say which bytes a tensor reads, which operations copy them, and what keeps them alive",
+    ),
+    Section(
+        "dispatcher",
+        "Dispatcher",
+        "02_dispatcher",
+        "lab2_dispatcher",
+        35,
+        "say for any call which kernel runs and why, and add operators and kernels of your own",
+    ),
+    Section(
+        "autograd",
+        "Autograd",
+        "03_autograd",
+        "lab3_autograd",
+        20,
+        "read the graph behind a result, follow backward through it, and say where its memory goes",
+    ),
+    Section(
+        "call_path",
+        "The a + b call path",
+        "04_call_path",
+        "lab4_call_path",
+        20,
+        "name the eight stations from the plus sign to the kernel, and say what each of them costs",
+    ),
+    Section(
+        "",
+        "Interception",
+        "05_interception",
+        "lab5_interception",
+        60,
+        "watch every operator of a real model, find hidden copies, and write such an instrument",
+    ),
+    Section("", "Review", "06_review", "", 30, "draw the whole path from memory, and know what to read again"),
 )
 
 # what it is, the file that `keep` writes, the notebook that makes it
@@ -109,6 +150,12 @@ class Progress(Table):
         known = ", ".join(r.lab for r in self.results) or "none"
         raise KeyError(f"there is no lab {lab!r} here; there is {known}")
 
+    @property
+    def next(self) -> str:
+        """The lab to go on with: the first one not graded yet, else the first not full; "" where all are full."""
+        unfinished = [r for r in self.results if r.share < 1]
+        return next((r.lab for r in unfinished if r.score is None), unfinished[0].lab if unfinished else "")
+
     def branches(self) -> dict[str, float]:
         """Share of each branch's lab, 0..1, for the map."""
         return {r.branch: r.share for r in self.results if r.branch}
@@ -120,7 +167,13 @@ class Progress(Table):
         ]
 
     def caption(self) -> str:
-        return "Your labs" if self.results else "No lab is here yet"
+        """The points so far, over those of all labs that were graded, and what comes next."""
+        if not self.results:
+            return "No lab is here yet"
+        score = sum(r.score or 0.0 for r in self.results)
+        top = sum(r.max_score or 0.0 for r in self.results)
+        so_far = f"Your labs: {score:g} of {top:g} points so far" if top else "Your labs: none graded yet"
+        return f"{so_far}; next is {self.next}" if self.next else f"{so_far}; that is all of them"
 
 
 def progress(root: Path | None = None) -> Progress:
@@ -129,7 +182,7 @@ def progress(root: Path | None = None) -> Progress:
     FileNotFoundError outside a course folder. A file that cannot be read gives a LabResult with a `problem`.
     """
     root = root or course_root()
-    here = [s for s in SECTIONS if (root / "labs" / s.lab).is_dir()]
+    here = [s for s in SECTIONS if s.lab and (root / "labs" / s.lab).is_dir()]
     return Progress(tuple(_result(s, root / "results" / f"{s.lab}.json") for s in here))
 
 
@@ -204,31 +257,33 @@ class LinkedTable(Table):
 
 
 def sections(root: Path | None = None) -> LinkedTable:
-    """The five sections, linked where their notebook is here, marked as coming where it is not."""
+    """The sections in order, linked where their notebook lies here: an instructor may hand them out one by one."""
     root = root or course_root()
     lines, links = [], []
     for s in SECTIONS:
-        notebook, lab = root / "notebooks" / f"{s.notebook}.ipynb", root / "labs" / s.lab
+        notebook = root / "notebooks" / f"{s.notebook}.ipynb"
+        here = notebook.is_file()
         lines.append(
             (
-                ("notebook", s.notebook),
+                ("notebook", s.notebook if here else f"{s.notebook} (not here yet)"),
                 ("section", s.title),
-                ("lab", s.lab if lab.is_dir() else ""),
-                ("state", "here" if notebook.is_file() else "coming"),
+                ("minutes", str(s.minutes)),
+                ("after it you can", s.able),
+                ("lab", s.lab if s.lab and (root / "labs" / s.lab).is_dir() else ""),
             )
         )
-        links.append(_link(notebook) if notebook.is_file() else "")
+        links.append(_link(notebook) if here else "")
     return LinkedTable("Sections", tuple(lines), tuple(links))
 
 
 def take_home(root: Path | None = None) -> LinkedTable:
-    """The five things that the reader takes home: kept already, waiting in a notebook, or coming with one."""
+    """The five things that the reader takes home: kept already, or made in a notebook."""
     root = root or course_root()
     lines, links = [], []
     for what, file, notebook in KEEPSAKES:
         kept = root / "results" / "keepsakes" / file
         here = (root / "notebooks" / f"{notebook}.ipynb").is_file()
-        state = f"kept: {file}" if kept.is_file() else f"made in {notebook}" + ("" if here else " (coming)")
+        state = f"kept: {file}" if kept.is_file() else f"made in {notebook}" + ("" if here else " (not here yet)")
         lines.append((("you take home", what), ("state", state)))
         links.append(_link(kept) if kept.is_file() else "")
     return LinkedTable("What you take home", tuple(lines), tuple(links))

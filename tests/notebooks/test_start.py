@@ -126,13 +126,15 @@ def test_an_unknown_lab_is_refused_by_name(course: Path) -> None:
         start.progress(course)["lab9"]
 
 
-def test_sections_link_what_is_here_and_name_what_is_coming(
+def test_sections_link_what_is_here_and_name_what_is_not(
     course: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(course / "notebooks")
     table = start.sections()
-    assert [row["state"] for row in table.rows()] == ["here", "coming", "coming", "coming", "coming"]
-    assert table.links == ("01_storage.ipynb", "", "", "", "")
+    notebooks = [row["notebook"] for row in table.rows()]
+    assert notebooks[:2] == ["01_storage", "02_dispatcher (not here yet)"]
+    assert [row["lab"] for row in table.rows()] == ["lab1_storage", "", "", "", "", ""]
+    assert table.links == ("01_storage.ipynb", "", "", "", "", "")
     assert table._repr_html_().count("<a href=") == 1
 
 
@@ -140,10 +142,10 @@ def test_five_things_are_taken_home(course: Path) -> None:
     rows = start.take_home(course).rows()
     assert [row["state"] for row in rows] == [
         "made in 01_storage",
-        "made in 02_dispatcher (coming)",
-        "made in 05_interception (coming)",
-        "made in 04_call_path (coming)",
-        "made in 05_interception (coming)",
+        "made in 02_dispatcher (not here yet)",
+        "made in 05_interception (not here yet)",
+        "made in 04_call_path (not here yet)",
+        "made in 05_interception (not here yet)",
     ]
 
 
@@ -176,14 +178,42 @@ def test_keep_refuses_paths_and_things_without_a_form(course: Path) -> None:
     assert not (course / "results").exists()
 
 
-def test_every_section_has_its_own_notebook_and_lab() -> None:
-    for field in ("notebook", "lab"):
-        assert len({getattr(s, field) for s in start.SECTIONS}) == 5
+def test_every_section_has_its_own_notebook_and_all_but_the_review_a_lab() -> None:
+    assert len({s.notebook for s in start.SECTIONS}) == 6
+    assert len({s.lab for s in start.SECTIONS if s.lab}) == 5
+    assert [s.notebook for s in start.SECTIONS if not s.lab] == ["06_review"]
+
+
+def labs(course: Path, **points: float | None) -> start.Progress:
+    """How a course with these labs stands; None for one that was not graded."""
+    (course / "results").mkdir(exist_ok=True)
+    for section in start.SECTIONS:
+        if section.lab[:4] in points:
+            (course / "labs" / section.lab).mkdir(exist_ok=True)
+            if (score := points[section.lab[:4]]) is not None:
+                said = json.dumps(RESULT | {"lab": section.lab, "score": score})
+                (course / "results" / f"{section.lab}.json").write_text(said, encoding="utf-8")
+    return start.progress(course)
+
+
+@pytest.mark.parametrize(
+    ("points", "caption"),
+    [
+        ({"lab1": None, "lab2": None}, "Your labs: none graded yet; next is lab1_storage"),
+        ({"lab1": 80, "lab2": None}, "Your labs: 80 of 100 points so far; next is lab2_dispatcher"),
+        ({"lab1": 100, "lab2": 97.5}, "Your labs: 197.5 of 200 points so far; next is lab2_dispatcher"),
+        ({"lab1": 80, "lab2": 90}, "Your labs: 170 of 200 points so far; next is lab1_storage"),
+        ({"lab1": 100, "lab2": 100}, "Your labs: 200 of 200 points so far; that is all of them"),
+    ],
+)
+def test_points_so_far_and_what_is_next(course: Path, points: dict[str, float | None], caption: str) -> None:
+    assert labs(course, **points).caption() == caption
 
 
 def test_the_map_can_draw_what_progress_gives(course: Path) -> None:
     for section in start.SECTIONS:
-        (course / "labs" / section.lab).mkdir(exist_ok=True)
+        if section.lab:
+            (course / "labs" / section.lab).mkdir(exist_ok=True)
     branches = start.progress(course).branches()
     assert list(branches) == [branch.key for branch in BRANCHES]
     assert "Dispatcher" in draw.course_map(branches).text

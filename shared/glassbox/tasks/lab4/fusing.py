@@ -17,33 +17,47 @@ Expression = Any
 UNARY, BINARY = ("neg", "relu"), ("add", "sub", "mul", "maximum")
 
 
+def _postfix(expression: Expression) -> list[Any]:
+    """Its names, operands and numbers as a program for a stack: what is worked on stands before the op."""
+    left, program = [expression], []
+    while left:
+        part = left.pop()
+        is_op = isinstance(part, tuple)
+        program.append(part[0] if is_op else part)
+        left += part[1:] if is_op else ()
+    return program[::-1]
+
+
 def _true_fused(expression: Expression, operands: Sequence[Operand]) -> Any:
-    """Evaluates it in PyTorch, op by op, in float64; what the ops move is counted beside it."""
+    """Runs it in PyTorch as programs for a stack run, op by op, in float64; what the ops move is counted beside
+    it. How one loop does the same stands nowhere here.
+    """
     import torch
 
-    moved = [0, 0]
-    used: set[int] = set()
-
-    def evaluated(node: Expression) -> Any:
-        if isinstance(node, float):
-            return torch.tensor(node, dtype=torch.float64)
-        if isinstance(node, int):
-            if not 0 <= node < len(operands):
-                raise IndexError(f"there is no operand {node}")
-            used.add(node)
-            storage, *layout = operands[node]
-            return torch.tensor(storage, dtype=torch.float64).as_strided(*layout)
-        name, *given = node
-        if name not in (*UNARY, *BINARY):
-            raise ValueError(f"no op is called {name!r}")
-        result = getattr(torch, name)(*(evaluated(each) for each in given))
-        moved[0] += result.numel() * sum(not isinstance(each, float) for each in given)
-        moved[1] += result.numel()
-        return result
-
-    result = evaluated(expression)
-    fused = [result.numel() * len(used), result.numel()]
-    return tuple(result.shape), result.flatten().tolist(), fused, moved
+    ops = {name: (getattr(torch, name), count) for count, names in ((1, UNARY), (2, BINARY)) for name in names}
+    sources = {
+        at: torch.tensor(held, dtype=torch.float64).as_strided(*layout) for at, (held, *layout) in enumerate(operands)
+    }
+    program = _postfix(expression)
+    stack: list[Any] = []
+    loads = stores = 0
+    for word in program:
+        if not isinstance(word, str):
+            if not isinstance(word, float) and word not in sources:
+                raise IndexError(f"no operand {word}")
+            stack.append(word if isinstance(word, float) else sources[word])
+            continue
+        if word not in ops:
+            raise ValueError(f"no op {word!r}")
+        op, count = ops[word]
+        taken, stack = stack[-count:], stack[:-count]
+        stack.append(op(*(torch.as_tensor(each, dtype=torch.float64) for each in taken)))
+        loads += stack[-1].numel() * sum(isinstance(each, torch.Tensor) for each in taken)
+        stores += stack[-1].numel()
+    [result] = stack
+    sources_used = {word for word in program if type(word) is int}
+    once = result.numel()
+    return tuple(result.shape), result.flatten().tolist(), (once * len(sources_used), once), (loads, stores)
 
 
 def _number(rng: random.Random) -> float:

@@ -60,12 +60,12 @@ def _loop(make: MakeLayout, least: int = 0, most: int = 120) -> Draw:
 
     def draw(rng: random.Random) -> Case:
         while True:
-            shape, stride, offset = make(rng)
+            layout = make(rng)
             cells = 1
-            for size in shape:
+            for size in layout[0]:
                 cells *= size
-            if cells <= most and len(shape) >= least:
-                return shape, stride, offset, rng.choice((1, 2, 4, 8)), rng.choice((16, 32, 64, 128))
+            if cells <= most and len(layout[0]) >= least:
+                return *layout, rng.choice((1, 2, 4, 8)), rng.choice((16, 32, 64, 128))
 
     return draw
 

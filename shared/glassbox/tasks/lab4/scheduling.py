@@ -71,14 +71,14 @@ def _take(
     """Takes one step of a plan; returns what is wrong with it, or ""."""
     if not isinstance(step, tuple) or len(step) != 3 or step[0] not in ("launch", "record", "wait"):
         return f"{step!r} is no step: they are launch, record and wait"
-    kind, first, second = step
-    number = second if kind == "record" else first
+    what, first, second = step
+    number = second if what == "record" else first
     if type(number) is not int or not 0 <= number < 2:
         return f"{step!r} names no stream: they are 0 and 1"
     stream = streams[number]
-    if kind == "record":
+    if what == "record":
         events[first] = _Stream(stream.end, stream.known)
-    elif kind == "wait":
+    elif what == "wait":
         # CUDA's rule: an event that is not recorded yet counts as done.
         event = events.get(second, _Stream())
         stream.end, stream.known = max(stream.end, event.end), stream.known | event.known

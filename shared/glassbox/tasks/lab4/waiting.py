@@ -18,32 +18,36 @@ def _true_times(program: Sequence[Step], host: int, ends: Sequence[int], launch:
 
     kernel_ready, event_time = reference("kernel_ready"), reference("event_time")
     stream_after_wait, host_after_wait = reference("stream_after_wait"), reference("host_after_wait")
-    done, events, times = dict(enumerate(ends)), dict[int, int](), list[int]()
-    for kind, *given in program:
-        if kind == "work":
-            host += given[0]
-            times.append(host)
-        elif kind == "launch":
-            stream, duration = given
-            host += launch
-            done[stream] = kernel_ready(done[stream], host, gap) + duration
-            times.append(done[stream])
-        else:
-            host += call
-            if kind == "record":
-                event, stream = given
-                events[event] = event_time(done[stream], host)
-                times.append(events[event])
-            elif kind == "wait":
-                stream, event = given
-                if event in events:
-                    done[stream] = stream_after_wait(done[stream], events[event])
-                times.append(done[stream])
-            else:
-                awaited = {"synchronize stream": done, "synchronize event": events}.get(kind)
-                host = host_after_wait(host, awaited[given[0]] if awaited else max(done.values()))
-                times.append(host)
-    return times
+    done, marks = dict(enumerate(ends)), dict[int, int]()
+
+    def after(step: Step) -> int:
+        nonlocal host
+        match step:
+            case ("work", span):
+                host += span
+                return host
+            case ("launch", queue, span):
+                host += launch
+                done[queue] = kernel_ready(done[queue], host, gap) + span
+                return done[queue]
+        host += call
+        match step:
+            case ("record", mark, queue):
+                marks[mark] = event_time(done[queue], host)
+                return marks[mark]
+            case ("wait", queue, mark):
+                if mark in marks:
+                    done[queue] = stream_after_wait(done[queue], marks[mark])
+                return done[queue]
+            case ("synchronize stream", queue):
+                host = host_after_wait(host, done[queue])
+            case ("synchronize event", mark):
+                host = host_after_wait(host, marks[mark])
+            case _:
+                host = host_after_wait(host, max(done.values()))
+        return host
+
+    return [after(step) for step in program]
 
 
 class _Writer:

@@ -5,26 +5,65 @@ last, in test-artifacts/classroom, made small.
 """
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import torch
+import torchvision
 from PIL import Image
 
-from glassbox import draw, mini
-from glassbox.xray import view_of
+from glassbox import draw, mini, xray
+from glassbox.draw import Svg
 
 HERE = Path(__file__).resolve().parent
-NAMES = {"light": "storage.svg", "dark": "storage-dark.svg"}
+THEMES = {"light": "", "dark": "-dark"}
 
 
-def pictures() -> dict[str, str]:
-    """file name -> SVG text, one for each theme."""
+def storage() -> Svg:
     a = mini.arange(12, dtype=mini.float32).view(3, 4)
-    views = [view_of(a, "A"), view_of(a.T, "A.T"), view_of(a[1:, :2], "A[1:, :2]")]
-    figure = draw.views_over_storage(views)
+    views = {"A": a, "A.T": a.T, "A[1:, :2]": a[1:, :2]}
+    return draw.views_over_storage([xray.view_of(t, name) for name, t in views.items()])
+
+
+def dispatcher() -> Svg:
+    """A matrix product under autocast, every kernel that runs for it."""
+
+    def product(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu"):
+            return x @ w
+
+    return xray.onion(product, torch.ones(2, 2), torch.ones(2, 2, requires_grad=True)).figure()
+
+
+def autograd() -> Svg:
+    a, b, c = (torch.tensor(value, requires_grad=True) for value in (2.0, 3.0, 4.0))
+    return xray.grad_graph((a + b) * c).figure()
+
+
+def call_path() -> Svg:
+    # compiled under a name of its own: the picture shows where the call stands, and that must be no folder of ours
+    scope: dict[str, Any] = {}
+    exec(compile("def plus(a, b):\n    return a + b\n", "your_code.py", "exec"), scope)
+    return xray.call_path(scope["plus"], torch.ones(2, requires_grad=True), torch.ones(2)).figure()
+
+
+def interception() -> Svg:
+    torch.set_num_threads(1)
+    model = torchvision.models.resnet18(weights=None).eval()
+    return xray.profile(model, torch.rand(1, 3, 224, 224)).figure()
+
+
+SECTIONS = (storage, dispatcher, autograd, call_path, interception)
+
+
+def picture(section: Callable[[], Svg]) -> dict[str, str]:
+    """file name -> SVG text, one for each theme."""
+    figure, name = section(), section.__name__
     # A figure in a page needs an id that no other has; alone in a file a fixed one keeps the file the same.
     return {
-        name: re.sub(r"gb-[0-9a-f]{10}", "gb-storage", figure.with_theme(theme).text) + "\n"
-        for theme, name in NAMES.items()
+        f"{name}{ending}.svg": re.sub(r"gb-[0-9a-f]{10}", f"gb-{name}", figure.with_theme(theme).text) + "\n"
+        for theme, ending in THEMES.items()
     }
 
 
@@ -44,6 +83,7 @@ def classroom() -> list[Path]:
 if __name__ == "__main__":
     for made in classroom():
         print(made)
-    for name, text in pictures().items():
-        (HERE / name).write_text(text, encoding="utf-8")
-        print(HERE / name)
+    for section in SECTIONS:
+        for name, text in picture(section).items():
+            (HERE / name).write_text(text, encoding="utf-8")
+            print(HERE / name)

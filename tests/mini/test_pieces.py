@@ -1,5 +1,7 @@
 """Any piece can be replaced while the framework runs, and everything is as before afterwards."""
 
+from typing import Any
+
 import pytest
 
 from glassbox import mini
@@ -55,6 +57,15 @@ def test_pieces_use_each_other() -> None:
             mini.zeros(2, 3).view(6)
 
 
+def _product_of_ones() -> Any:
+    return mini.ones(1, 1, requires_grad=True) @ mini.ones(1, 1, requires_grad=True)
+
+
+def _sum_and_input() -> tuple[Any, Any]:
+    x = mini.ones(1, requires_grad=True)
+    return x.sum(), x
+
+
 def test_the_list_of_pieces_that_are_tried_is_whole() -> None:
     (tried,) = (mark for mark in test_every_piece_is_reached_and_its_result_is_looked_at.pytestmark)
     assert {name for name, _ in tried.args[1]} == set(mini.pieces())
@@ -87,6 +98,12 @@ def test_the_list_of_pieces_that_are_tried_is_whole() -> None:
         ("join_clocks", lambda: mini.sim.spin(1)),
         ("event_time", lambda: mini.sim.Event().record()),
         ("host_after_wait", mini.sim.synchronize),
+        ("unbroadcast", lambda: mini.zeros(2, 3).sum_to_size(1, 3)),
+        ("mm_mat1_backward", lambda: _product_of_ones().backward()),
+        ("mm_mat2_backward", lambda: _product_of_ones().backward()),
+        ("sum_backward", lambda: mini.ones(1, requires_grad=True).sum(0).backward()),
+        ("count_dependencies", lambda: mini.ones(1, requires_grad=True).sum().backward()),
+        ("execute", lambda: mini.autograd.grad(*_sum_and_input())),
         ("stream_after_wait", lambda: mini.sim.Stream().wait_stream(mini.sim.default_stream())),
     ],
 )

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..c10 import geometry
 from ..c10.grad_mode import grad_enabled
+from ..c10.pieces import an_int, parts, piece
 from . import anomaly
 from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
 from .node import Edge, Node
@@ -157,6 +158,13 @@ class GraphTask:
         return grads
 
 
+def _captured(result: Any, args: tuple[Any, ...]) -> list[Any]:
+    inputs = args[4] if len(args) > 4 else None
+    count = len(inputs or ())
+    return list(parts(result, f"a list of {count} gradient{'' if count == 1 else 's'}", count))
+
+
+@piece(returns=_captured)
 def execute(
     roots: Sequence[Edge],
     gradients: Sequence[Any],
@@ -180,6 +188,13 @@ def execute(
     return task.captured
 
 
+def _counts(result: Any, args: tuple[Any, ...]) -> dict[Node, int]:
+    if not isinstance(result, dict):
+        raise ValueError("a dict of counts by node")
+    return {node: an_int(count) for node, count in result.items()}
+
+
+@piece(returns=_counts)
 def count_dependencies(roots: Sequence[Node]) -> dict[Node, int]:
     """Node -> how many edges of the graph under `roots` lead to it."""
     dependencies: dict[Node, int] = {}

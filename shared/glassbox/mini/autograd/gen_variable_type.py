@@ -15,6 +15,7 @@ from ..aten.core.gen_operators import names, parameters
 from ..aten.core.source import compile_later, compile_source
 from ..c10.dispatch_key_set import AFTER_AUTOGRAD
 from ..c10.grad_mode import grad_enabled
+from ..c10.pieces import on_swap, pieces
 from . import (
     anomaly,
     functions_manual,
@@ -63,8 +64,22 @@ def make_node(info: DifferentiabilityInfo) -> type[node.Node]:
     namespace = _NAMESPACE | {"__name__": __name__}
     used = set().union(*(_names(formula.expression) for formula in info.formulas))
     for module in (functions_nn, functions_reduction, functions_pointwise, functions_manual):
-        namespace |= {name: value for name, value in vars(module).items() if name in used}
+        found = {name: value for name, value in vars(module).items() if name in used}
+        _bound.extend((namespace, name, vars(module)) for name in found.keys() & pieces().keys())
+        namespace |= found
     return compile_source(node_source(info), info.node, namespace)[info.node]
+
+
+# The pieces that formulas call by a name of their own, so that a call costs no look-up in a module.
+_bound: list[tuple[dict[str, Any], str, dict[str, Any]]] = []
+
+
+def _bind_anew() -> None:
+    for namespace, name, module in _bound:
+        namespace[name] = module[name]
+
+
+on_swap(_bind_anew)
 
 
 def make_kernel(op: OperatorHandle, info: DifferentiabilityInfo | None) -> Callable[..., Any]:

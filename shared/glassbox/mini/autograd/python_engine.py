@@ -44,7 +44,7 @@ def backward(
     for tensor in wanted:
         if not isinstance(tensor, GradientEdge):
             tensor.retain_grad()
-    engine.execute(roots, gradients, keep, create_graph, input_edges(wanted), accumulate=True)
+    engine.execute(roots, gradients, keep, create_graph, input_edges(wanted), True)
 
 
 def grad(

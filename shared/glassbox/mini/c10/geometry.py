@@ -5,7 +5,7 @@ Swapping a piece empties these tables (see pieces.py). Arguments are plain ints 
 remembered.
 """
 
-from . import layout
+from . import expand_utils, layout
 from .pieces import cached, on_swap
 
 Ints = tuple[int, ...]
@@ -100,8 +100,4 @@ def byte_strides(stride: Ints, itemsize: int) -> Ints:
 @cached
 def expanded_dims(shape: Ints, size: Ints) -> Ints | None:
     """The dimensions of `size` along which a tensor of `shape` would be repeated to fill it; None if it cannot."""
-    lead = len(size) - len(shape)
-    if lead < 0 or any(n not in (1, m) for n, m in zip(shape, size[lead:], strict=True)):
-        return None
-    within = (dim for dim in range(lead, len(size)) if shape[dim - lead] == 1 and size[dim] != 1)
-    return (*range(lead), *within)
+    return expand_utils.unbroadcast(shape, size)

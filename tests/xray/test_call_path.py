@@ -231,7 +231,10 @@ NODES: dict[str, tuple[Callable[[], Any], str, str]] = {
     "in place, the view lives": (
         written_into_a_view_that_stays,
         "mul_",
-        "grad_fn is MulBackward0; it saved other, self",
+        # in torch 2.13 a view that is written into has no node of that call to be found
+        "grad_fn is MulBackward0; it saved other, self"
+        if torch.__version__ >= "2.14"
+        else "a node was made; its tensor was gone before it could be asked which",
     ),
     "a result that is gone": (
         lambda: (A * B, None)[1],

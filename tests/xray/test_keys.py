@@ -227,7 +227,8 @@ def test_a_tensor_that_vmap_wraps_has_one_key_more():
     assert seen[0].winner == "FuncTorchDynamicLayerFrontMode"
 
 
-DEVICES = ("cpu", "meta", "fake cuda")
+# a wheel without CUDA cannot even play one
+DEVICES = ("cpu", "meta", "fake cuda") if torch.version.cuda is not None else ("cpu", "meta")
 MODES = ("grad", "no_grad", "inference")
 
 
@@ -290,7 +291,7 @@ def test_what_is_reckoned_is_what_the_dispatcher_works_out():
         assert (around.inference, around.grad) == (mode == "inference", mode == "grad")
         assert around.transforms == ((("vmap", 1),) if vmap else ())
         assert ("PassOn" in around.modes) == dispatch_mode
-    assert len(last) == 144
+    assert len(last) == 48 * len(DEVICES)
 
 
 PROGRAMS = {

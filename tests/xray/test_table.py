@@ -10,12 +10,15 @@ from glassbox.xray import _torch_internals
 from glassbox.xray._key_header import torch_layout
 from glassbox.xray.dispatch_tables import parse_row, read_row, read_table, runtime_keys, short_place
 
+# a wheel without CUDA registers no kernels for it
+WITH_CUDA = torch.version.cuda is not None
+
 PLACE = re.compile(r"(build/aten/src|aten/src|torch/csrc|torch)/.*\.(cpp|h|cu|py):\d+")
 
 
 def without_lines(text):
-    """The table without the lines of files, which move from version to version."""
-    return re.sub(r":\d+|_\d+\.cpp", "", text)
+    """The table without the lines of files and the number of keys, which differ from wheel to wheel."""
+    return re.sub(r"and \d+ more", "and more", re.sub(r":\d+|_\d+\.cpp", "", text))
 
 
 def test_the_table_of_add():
@@ -54,7 +57,7 @@ def test_the_beginning_of_a_table_as_it_prints():
         "aten/src/ATen/functorch/BatchRulesDecompositions.cpp",
         "AutocastCPU | kernel | aten/src/ATen/autocast_mode.cpp",
         "AutogradNestedTensor | autograd kernel | Autograd | torch/csrc/autograd/generated/VariableType",
-        "AutogradCPU, AutogradCUDA, AutogradHIP, AutogradXLA, AutogradMPS and 95 more | math kernel | "
+        "AutogradCPU, AutogradCUDA, AutogradHIP, AutogradXLA, AutogradMPS and more | math kernel | "
         "CompositeImplicitAutograd | build/aten/src/ATen/RegisterCompositeImplicitAutograd",
         "ADInplaceOrView | fallthrough | aten/src/ATen/core/VariableFallbackKernel.cpp",
     ]
@@ -72,7 +75,9 @@ def test_composite_implicit_is_an_alias_that_fills_rows_and_no_key_of_low_priori
 
 def test_structured_kernels_fill_backends_and_the_rest_by_a_non_functional_alias():
     add = xray.table("add.Tensor")
-    assert add["CPU"].kind == add["CUDA"].kind == "kernel"
+    assert add["CPU"].kind == "kernel"
+    if WITH_CUDA:
+        assert add["CUDA"].kind == "kernel"
     assert add["PrivateUse1"].registered_to == "CompositeExplicitAutogradNonFunctional"
 
 

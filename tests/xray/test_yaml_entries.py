@@ -106,7 +106,8 @@ def test_no_dispatch_means_composite_implicit_and_the_table_says_so_too():
 
 
 def test_dispatch_keys_of_an_entry_have_registrations():
-    built = {"CPU", "CUDA", "Meta", "CompositeExplicitAutograd", "CompositeImplicitAutograd", "SparseCPU", "MkldnnCPU"}
+    cuda = {"CUDA"} if torch.version.cuda is not None else set()
+    built = cuda | {"CPU", "Meta", "CompositeExplicitAutograd", "CompositeImplicitAutograd", "SparseCPU", "MkldnnCPU"}
     for name in list(of_torch().native)[::31]:
         found, table = xray.native_function(f"aten::{name}"), xray.table(f"aten::{name}")
         for keys, _ in found.dispatch:

@@ -1,7 +1,20 @@
 """Widgets: thin shells over `glassbox.draw`, with Python models that own the meaning (PyTorch has none)."""
 
+from typing import TYPE_CHECKING, Any
+
 from .autograd_stepper import AutogradStepper
+from .dispatch_stepper import DispatchStepper
+from .lifetime import LifetimeStepper
 from .predict import Predict, predict
 from .stride_explorer import StrideExplorer
 
-__all__ = ["AutogradStepper", "Predict", "StrideExplorer", "predict"]
+__all__ = ["AutogradStepper", "DispatchStepper", "LifetimeStepper", "Predict", "StrideExplorer", "predict"]
+
+
+def __getattr__(name: str) -> Any:
+    # It asks torch, which nothing else here needs.
+    if name == "KeySetExplorer":
+        from .keyset_explorer import KeySetExplorer
+
+        return KeySetExplorer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

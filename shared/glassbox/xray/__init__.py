@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .key_families import cheat_sheet as cheat_sheet
     from .key_sets import keys as keys
     from .ledger import overhead as overhead
+    from .lifetimes import lifetime as lifetime
     from .observing import observe as observe
     from .op_logging import op_log as op_log
     from .portraits import profile as profile
@@ -42,6 +43,7 @@ _LATER = {
     "grad_graph": "graphs",
     "hidden_copies": "copies",
     "keys": "key_sets",
+    "lifetime": "lifetimes",
     "native_function": "yaml_entries",
     "notes": "take_home",
     "observe": "observing",
@@ -71,6 +73,7 @@ __all__ = [
     "hidden_copies",
     "keys",
     "leaks",
+    "lifetime",
     "native_function",
     "notes",
     "observe",

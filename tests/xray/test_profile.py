@@ -4,7 +4,8 @@ import copy
 import random
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, OrderedDict, UserDict, UserList, namedtuple
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -16,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode, flop_registry
 from glassbox.records import Portrait, PortraitPart, RunTime
 from glassbox.records.portrait import human_flops, human_us
 from glassbox.xray import _portrait_of_torch as module_under_test
-from glassbox.xray import profile
+from glassbox.xray import profile, saved_memory
 
 from .models import MODELS
 
@@ -320,6 +321,54 @@ def test_a_graph_of_the_caller_survives():
     profile(model, torch.rand(4, 3), repeats=1)
     out.backward()
     assert torch.equal(w.grad, torch.full((3,), 2.0))
+
+
+@dataclass(frozen=True)
+class Held:
+    hidden: torch.Tensor
+    width: int = 3
+
+
+class Named(UserDict):
+    pass
+
+
+CONTAINERS = {
+    "list": lambda h: [h],
+    "dict": lambda h: {"hidden": h},
+    "OrderedDict": lambda h: OrderedDict(hidden=h),
+    "UserDict": lambda h: Named(hidden=h),
+    "UserList": lambda h: UserList([h]),
+    "named tuple": namedtuple("Pair", "hidden width")(torch.ones(3), 3)._replace,
+    "dataclass": Held,
+    "nested": lambda h: OrderedDict(hidden=[Held(h)]),
+}
+
+
+def hidden_in(held):
+    while not isinstance(held, torch.Tensor):
+        held = held.hidden if hasattr(held, "hidden") else held[0 if isinstance(held, list | UserList) else "hidden"]
+    return held
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_a_graph_of_the_caller_survives_in_any_container(kind):
+    w = torch.ones(3, requires_grad=True)
+    h = w * 2
+    out = (h * h).sum()
+    held = CONTAINERS[kind](hidden=h) if kind == "named tuple" else CONTAINERS[kind](h)
+    seen = []
+
+    def squared(held):
+        seen.append(type(held))
+        return (hidden_in(held) * hidden_in(held)).sum()
+
+    profile(squared, held, backward=True, repeats=1)
+    saved_memory(squared, held)
+    assert set(seen) == {type(held)}
+    assert hidden_in(held) is h
+    out.backward()
+    assert torch.equal(w.grad, torch.full((3,), 8.0))
 
 
 def test_results_and_gradients_do_not_change():

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import operator
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import UserList
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from types import BuiltinFunctionType
@@ -194,8 +198,28 @@ def _cut(value: Any) -> Any:
         if all(a is b for a, b in zip(cut, value, strict=True)):
             return value
         return type(value)(*cut) if hasattr(value, "_fields") else type(value)(cut)
+    # plain ones are always copied, so that what the program does to them is not done to the caller's
     if type(value) is list:
         return [_cut(each) for each in value]
     if type(value) is dict:
         return {key: _cut(each) for key, each in value.items()}
+    if isinstance(value, (list, UserList)):
+        return _with(value, enumerate(value), operator.setitem)
+    if isinstance(value, MutableMapping):
+        return _with(value, value.items(), operator.setitem)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
+        # not by setattr, which a frozen one refuses
+        return _with(value, parts, object.__setattr__)
     return value
+
+
+def _with(value: Any, parts: Iterable[tuple[Any, Any]], put: Callable[[Any, Any, Any], None]) -> Any:
+    """A shallow copy whose parts are cut; the very object where none has a history."""
+    changed = [(key, new) for key, old in parts if (new := _cut(old)) is not old]
+    if not changed:
+        return value
+    copied = copy.copy(value)
+    for key, new in changed:
+        put(copied, key, new)
+    return copied

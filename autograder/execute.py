@@ -251,7 +251,8 @@ class GradedExecute(Execute):
 
     def create_kernel_manager(self) -> Any:
         """A manager of the grading kernel, whatever kernel the notebook names."""
-        return kernel.GradingKernelManager(config=self.config)
+        with_torch = catalogue.uses_torch(self._assignment)
+        return kernel.GradingKernelManager(with_torch, config=self.config)
 
     def _get_timeout(self, cell: NotebookNode | None) -> int | None:
         if self._open is not None and cell is not None:

@@ -45,7 +45,10 @@ class Sheet:
     def orders(self) -> str:
         """What the kernel is told, as JSON: calls, nonce and time; no seed, no names, no answers."""
         groups = [self.drawn[place] for place in self.order]
-        return json.dumps({"v": 1, "nonce": self.nonce, "seconds": self.task.seconds, "groups": groups})
+        orders = {"v": 1, "nonce": self.nonce, "seconds": self.task.seconds, "groups": groups}
+        if self.task.builds:
+            orders |= {"build": self.task.builds, "unplugged": self.task.unplugged}
+        return json.dumps(orders)
 
     def seconds(self) -> float:
         """How long the check cell may take, in seconds: every group's time, and some for the rest."""

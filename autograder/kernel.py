@@ -1,8 +1,9 @@
 """The grading kernel: where a learner's code runs for a grade.
 
-Its Python sees the standard library, ipykernel with what that needs, and three small modules of glassbox that
+Its Python sees the standard library, ipykernel with what that needs, and four small modules of glassbox that
 carry calls and answers. torch, NumPy and the rest of glassbox have stand-ins that can be imported but not
-used; no oracle, no reference piece and no seed is on its path. It starts with an environment of its own and
+used; for a lab that is about PyTorch itself, the first two are the real ones. No oracle, no reference piece
+and no seed is on its path. It starts with an environment of its own and
 in a private copy of the submission's folder. It is not yet a sandbox: code that goes looking on the disk or
 the network finds them.
 """
@@ -23,14 +24,17 @@ from typing import Any
 import zmq
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
+from traitlets import Bool
 
-from glassbox.tasks import answering, plain, unplug
+from glassbox.tasks import answering, building, plain, unplug
 
 STAND_INS = (
     *("torch", "torchvision", "numpy", "matplotlib", "ipywidgets", "anywidget", "sklearn", "scipy", "pandas"),
     "glassbox",
 )
 """Packages that can be imported but not used; of glassbox, the modules that are really there come first."""
+REAL = ("torch", "numpy")
+"""What of these is real in the kernel of a lab that is about PyTorch itself."""
 MESSAGE_LIMIT = 4 << 20
 WAITING_MESSAGES = 250
 KEPT_VARIABLES = ("LANG", "LC_ALL", "TZ", "SYSTEMROOT", "TEMP", "TMP", "OPENBLAS_CORETYPE")
@@ -44,6 +48,9 @@ sys.path = [place for place in sys.path if "-packages" not in place] + [site, os
 from glassbox.tasks.unplug import StandIns
 
 sys.meta_path.append(StandIns({packages!r}))
+# What takes seconds to import is there before the clock of a cell runs.
+for package in {real!r}:
+    __import__(package)
 
 class KeepGoing(ast.NodeTransformer):
     """A statement that fails costs itself, not what stands below it in its cell."""
@@ -78,6 +85,12 @@ def running_on(**pieces):
     with quiet(), suppress(Exception):
         yield
     print("This cell plays in your notebook; the mini-framework is not here while you are graded.")
+
+@contextmanager
+def trying(*names):
+    with quiet(), suppress(Exception):
+        yield
+    print("This cell plays in your notebook; the instruments are not here while you are graded.")
 '''
 
 
@@ -105,19 +118,20 @@ def requirements(distribution: str) -> set[str]:
 
 
 @functools.cache
-def kernel_site() -> Path:
+def kernel_site(with_torch: bool = False) -> Path:
     """A folder, made once in this process and removed at its end, that holds all that a grading kernel may
     import.
     """
+    real = REAL if with_torch else ()
     folder = Path(tempfile.mkdtemp(prefix="glassbox-kernel-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     site = folder / "site"
     site.mkdir()
-    for name in sorted(requirements("ipykernel")):
+    for name in sorted(set().union(*map(requirements, ("ipykernel", *real)))):
         _link(importlib.metadata.distribution(name), site)
     tasks = site / "glassbox" / "tasks"
     tasks.mkdir(parents=True)
-    for module in (answering, plain, unplug):
+    for module in (answering, building, plain, unplug):
         assert module.__file__
         shutil.copy(module.__file__, tasks)
     (tasks.parent / "__init__.py").write_text('"""What a grading kernel holds of glassbox."""\n')
@@ -125,7 +139,8 @@ def kernel_site() -> Path:
         '"""The kernel\'s side of a grade."""\n\nfrom .answering import check\n\n__all__ = ["check"]\n'
     )
     (tasks / "play.py").write_text(PLAY)
-    (folder / "boot.py").write_text(BOOT.format(packages=STAND_INS))
+    absent = tuple(name for name in STAND_INS if name not in real)
+    (folder / "boot.py").write_text(BOOT.format(packages=absent, real=real))
     return site
 
 
@@ -148,11 +163,13 @@ class GradingKernelSpecManager(KernelSpecManager):
     elsewhere.
     """
 
+    with_torch = Bool(False)
+
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
         """The grading kernel's specification; messages interrupt it, since a signal may not reach through a
         sandbox.
         """
-        site = kernel_site()
+        site = kernel_site(self.with_torch)
         argv = [
             sys.executable,
             "-I",
@@ -169,11 +186,13 @@ class GradingKernelSpecManager(KernelSpecManager):
 
 
 class GradingKernelManager(AsyncKernelManager):
-    """Manages a grading kernel, and bounds the size of the messages that it may send."""
+    """Manages a grading kernel, and bounds the size of the messages that it may send. `with_torch`: PyTorch is
+    real in it.
+    """
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, with_torch: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.kernel_spec_manager = GradingKernelSpecManager()
+        self.kernel_spec_manager = GradingKernelSpecManager(with_torch=with_torch)
 
     def client(self, **kwargs: Any) -> Any:
         """A client whose sockets refuse messages above the limit: their sender runs out of time, not we out
@@ -199,4 +218,6 @@ def environment(home: Path) -> dict[str, str]:
         "PATH": path,
         "NBGRADER_EXECUTION": "autograde",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        # Answers come from forked children, where a team of OpenMP threads would not be.
+        "OMP_NUM_THREADS": "1",
     }

@@ -66,7 +66,7 @@ import glassbox, json, pathlib
 print(json.dumps(sorted(path.name for path in pathlib.Path(glassbox.__file__).parent.rglob("*.py"))))
 """
     files = python(code)
-    assert files == ["__init__.py", "__init__.py", "answering.py", "plain.py", "play.py", "unplug.py"]
+    assert files == ["__init__.py", "__init__.py", "answering.py", "building.py", "plain.py", "play.py", "unplug.py"]
 
 
 def test_without_the_stand_ins_the_packages_are_simply_absent(python) -> None:  # type: ignore[no-untyped-def]
@@ -102,6 +102,27 @@ def test_its_environment_holds_nothing_of_the_graders(
     assert "SECRET_TOKEN" not in environment
     assert "PYTHONPATH" not in environment
     assert environment["HOME"] == str(tmp_path)
+
+
+def test_the_kernel_of_a_lab_about_pytorch_holds_the_real_one(tmp_path: Path) -> None:
+    """With the arithmetic of one thread, and none of glassbox's instruments."""
+    site = kernel.kernel_site(True)
+    boot = (site.parent / "boot.py").read_text().split("class KeepGoing")[0]
+    code = """
+import json, torch, numpy
+from glassbox import xray
+kinds = type(xray).__name__, torch.arange(3).sum().item(), torch.ones(2).numpy().tolist()
+print(json.dumps([*kinds, torch.get_num_threads(), "torch" in str(site)]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"{boot}\n{code}", str(site)],
+        capture_output=True,
+        text=True,
+        env=kernel.environment(tmp_path),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == ["UnpluggedModule", 3, [1.0, 1.0], 1, False]
 
 
 def test_requirements_follow_markers_and_know_no_torch() -> None:

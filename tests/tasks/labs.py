@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from glassbox.tasks import answering, catalogue
+from glassbox.tasks.building import built
 from glassbox.tasks.compare import PropertyResult, compare
 from glassbox.tasks.model import Task, cases
 
@@ -98,6 +99,12 @@ def remembered(oracle: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @functools.lru_cache(4096)
+def ready(task: Task, seed: str) -> list[list[Any]]:
+    """The same, built for the learner's function where there is something to build."""
+    return [[built(task.builds, case) for case in group] for group in drawn(task, seed)]
+
+
+@functools.lru_cache(4096)
 def drawn(task: Task, seed: str) -> list[list[Any]]:
     """The cases of a seed."""
     return cases(task, seed)
@@ -105,8 +112,9 @@ def drawn(task: Task, seed: str) -> list[list[Any]]:
 
 def tried(task: Task, function: Callable[..., Any], seed: str) -> tuple[PropertyResult, ...]:
     """How each property comes out for a function."""
-    asked = drawn(task, seed)
-    return compare(task, asked, [[answering.answer(function, case) for case in group] for group in asked])
+    names = task.builds
+    answers = [[answering.answer(function, call, names) for call in group] for group in ready(task, seed)]
+    return compare(task, drawn(task, seed), answers)
 
 
 LABS = [Lab(path.stem) for path in sorted(TABLES.glob("lab[0-9].py"))]

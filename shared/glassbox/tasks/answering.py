@@ -1,8 +1,8 @@
 """The kernel's side of a grade: take the calls for one task, run the learner's function on them, hand the
 answers over.
 
-This module, `plain` and `unplug` are all of glassbox that a grading kernel holds. Nothing here knows a right
-answer or a seed, and nothing here decides anything: a judge outside the kernel compares.
+This module, `building`, `plain` and `unplug` are all of glassbox that a grading kernel holds. Nothing here
+knows a right answer or a seed, and nothing here decides anything: a judge outside the kernel compares.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from .building import built, finished
 from .plain import NotPlainError, freeze, plain
-from .unplug import trial
+from .unplug import trial, unplugged
 
 MIME = "application/vnd.glassbox.answers+json"
 PRINTED = 2000
@@ -30,7 +31,7 @@ _orders: dict[str, Any] | None = None
 
 def arm(orders: str) -> None:
     """Takes the orders for the next check, JSON: {"v": 1, "nonce": str, "seconds": float, "groups": [[case,
-    ...], ...]}.
+    ...], ...]}; where cases are built, also the names to "build" and what is "unplugged" meanwhile.
     """
     global _orders
     _orders = json.loads(orders)
@@ -45,15 +46,19 @@ def check(task: str, function: Callable[..., Any]) -> None:
     if orders is None:
         print(f"{task}: nothing was asked here; only the check cell of a lab is.")
         return
-    for number, calls in enumerate(orders["groups"]):
-        answers, printed = ask(function, freeze(calls), orders["seconds"])
+    names = orders.get("build", ())
+    # All is built before the function runs, so that it meets programs and not their texts.
+    groups = [tuple(built(names, call) for call in freeze(group)) for group in orders.pop("groups")]
+    for number, calls in enumerate(groups):
+        with unplugged(function, orders.get("unplugged", ())):
+            answers, printed = ask(function, calls, orders["seconds"], names)
         _emit({"v": 1, "nonce": orders["nonce"], "group": number, "answers": answers})
         if printed:
             print(printed)
 
 
 def ask(
-    function: Callable[..., Any], calls: tuple[Any, ...], seconds: float
+    function: Callable[..., Any], calls: tuple[Any, ...], seconds: float, names: Sequence[str] = ()
 ) -> tuple[list[dict[str, Any]], str]:
     """Runs the calls in a forked child, killed after `seconds`; returns one answer a call and what was
     printed.
@@ -64,13 +69,13 @@ def ask(
     """
     if not hasattr(os, "fork"):
         lines = io.StringIO()
-        _answer_all(function, calls, lines.write)
+        _answer_all(function, calls, lines.write, names)
         return _collect(lines.getvalue(), len(calls), "died")
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(read)
-        _child(function, calls, write)
+        _child(function, calls, write, names)
     os.close(write)
     with contextlib.suppress(OSError):  # the child does so too; whoever comes first, it is done
         os.setpgid(child, child)
@@ -82,7 +87,7 @@ def ask(
     return _collect(text, len(calls), "died" if ended else "timeout")
 
 
-def _child(function: Callable[..., Any], calls: tuple[Any, ...], write: int) -> None:
+def _child(function: Callable[..., Any], calls: tuple[Any, ...], write: int, names: Sequence[str]) -> None:
     try:
         with contextlib.suppress(ImportError, OSError, ValueError):
             import resource
@@ -91,7 +96,7 @@ def _child(function: Callable[..., Any], calls: tuple[Any, ...], write: int) -> 
         with contextlib.suppress(OSError):
             os.setpgid(0, 0)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        _answer_all(function, calls, lambda line: _write_all(write, line.encode()))
+        _answer_all(function, calls, lambda line: _write_all(write, line.encode()), names)
     finally:
         os._exit(0)
 
@@ -101,11 +106,13 @@ def _write_all(descriptor: int, data: bytes) -> None:
         data = data[os.write(descriptor, data) :]
 
 
-def _answer_all(function: Callable[..., Any], calls: tuple[Any, ...], send: Callable[[str], Any]) -> None:
+def _answer_all(
+    function: Callable[..., Any], calls: tuple[Any, ...], send: Callable[[str], Any], names: Sequence[str]
+) -> None:
     with quiet() as printed:
         for call in calls:
             try:
-                given = answer(function, call)
+                given = answer(function, call, names)
             except KeyboardInterrupt as error:  # no keyboard here: the function's own doing
                 given = {"raised": type(error).__name__, "message": ""}
             send(json.dumps(given) + "\n")
@@ -113,11 +120,13 @@ def _answer_all(function: Callable[..., Any], calls: tuple[Any, ...], send: Call
         send(json.dumps({"printed": printed.getvalue()[:PRINTED]}) + "\n")
 
 
-def answer(function: Callable[..., Any], call: tuple[Any, ...]) -> dict[str, Any]:
-    """One call's answer. Raising is an answer like any other, leaving too; only an interrupt is passed on."""
+def answer(function: Callable[..., Any], call: tuple[Any, ...], names: Sequence[str] = ()) -> dict[str, Any]:
+    """One call's answer, `names` being what was built for it. Raising is an answer like any other, leaving too; only
+    an interrupt is passed on.
+    """
     try:
         with trial():
-            return {"value": plain(function(*call))}
+            return {"value": plain(finished(names, call, function(*call)))}
     except NotPlainError as error:
         return {"notplain": str(error)[:PRINTED]}
     except KeyboardInterrupt:

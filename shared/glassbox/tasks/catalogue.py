@@ -19,6 +19,17 @@ def tasks(lab: str) -> dict[str, Task]:
     return {task.id: task for task in importlib.import_module(name).TASKS}
 
 
+def uses_torch(lab: str) -> bool:
+    """Whether a lab is about PyTorch itself, so that its tasks are tried where PyTorch is. False where there is no
+    such lab.
+    """
+    try:
+        known = tasks(lab)
+    except KeyError:
+        return False
+    return not any("torch" in task.unplugged for task in known.values())
+
+
 def find(task: str) -> Task:
     """The task with this id, such as "lab1.expand". Raises KeyError with the known ids."""
     known = tasks(task.partition(".")[0])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import answering, catalogue, show
+from .building import built
 from .compare import PropertyResult, compare, unwritten
 from .model import Case, Task, cases
 from .plain import freeze
@@ -71,14 +72,15 @@ def try_out(task: Task, function: Callable[..., Any], seed: str = PUBLIC_SEED) -
         )
     drawn = cases(task, seed)
     with answering.quiet() as printed, unplugged(function, task.unplugged):
-        answers = [_answers(function, group) for group in drawn]
+        answers = [_answers(task, function, group) for group in drawn]
     if printed.getvalue():
         print(printed.getvalue())
     return Checked(task, compare(task, drawn, answers), unwritten(answers))
 
 
-def _answers(function: Callable[..., Any], group: Sequence[Case]) -> list[dict[str, Any]]:
-    return [answering.answer(function, freeze(case)) for case in group]
+def _answers(task: Task, function: Callable[..., Any], group: Sequence[Case]) -> list[dict[str, Any]]:
+    names = task.builds
+    return [answering.answer(function, built(names, freeze(case)), names) for case in group]
 
 
 def _show(checked: Checked) -> None:

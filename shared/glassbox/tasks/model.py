@@ -37,6 +37,10 @@ class Task:
     `oracle(*case)` gives the right answer or raises the right exception; `canon(case, value)` brings a value
     (the oracle's or the learner's) into the form in which they are compared. `views(case, value)` gives what
     to draw: the keyword arguments of a layout (shape, stride, offset), or None where a drawing does not help.
+    Where `builds` names something, the first argument of a case is the text of a program, and the learner's function
+    gets what that text gives these names in its place; see `building`. The lab is then about PyTorch itself, which
+    its `unplugged` leaves out, and dotted names there are the parts of it that would do the work.
+
     `core` tasks rebuild the piece of the mini-framework called `piece`; extension tasks have none.
 
     Where many answers are right, `verify(case, value)` judges the learner's: "" for a right one, else one
@@ -59,6 +63,7 @@ class Task:
     views: Callable[[Case, Any], dict[str, Any] | None] | None = None
     unplugged: tuple[str, ...] = ("torch", "torchvision", "numpy", "glassbox")
     seconds: float = 2.0
+    builds: tuple[str, ...] = ()
 
     @property
     def lab(self) -> str:

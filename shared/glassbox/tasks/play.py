@@ -1,4 +1,4 @@
-"""Playing with one's own pieces: a lab's cell in which the mini-framework runs on what the learner wrote."""
+"""Playing with one's own pieces: a lab's cell in which something larger runs on what the learner wrote."""
 
 from __future__ import annotations
 
@@ -25,3 +25,15 @@ def running_on(**pieces: Callable[..., Any]) -> Iterator[None]:
             Exception
         ) as error:  # whatever a learner's piece brings about is news, not a reason to stop the lab
             print(f"The mini-framework cannot run on your {names} yet. {type(error).__name__}: {error}")
+
+
+@contextmanager
+def trying(*names: str) -> Iterator[None]:
+    """Like `running_on`, for functions of these names that are no pieces: they look at PyTorch itself."""
+    written = ", ".join(names)
+    try:
+        yield
+    except NotImplementedError:
+        print(f"{written}: not written yet; this cell will use yours then.")
+    except Exception as error:
+        print(f"This cell cannot use your {written} yet. {type(error).__name__}: {error}")

@@ -63,7 +63,9 @@ def wanted(task: Task, truth: Answer) -> str:
 
 def call_text(task: Task, case: Sequence[Any]) -> str:
     """The call that was tried, as one would type it."""
-    return f"{task.function}({', '.join(show(argument, SHOWN) for argument in case)})"
+    given = [show(argument, SHOWN) for argument in case[bool(task.builds) :]]
+    call = f"{task.function}({', '.join([*task.builds, *given])})"
+    return f"{case[0]}\n\n{call}" if task.builds else call
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,8 @@ def as_text(task: Task, results: Sequence[PropertyResult], heading: str) -> str:
         lines.append(f"  {mark} {result.prop.name}: {result.cases - result.wrong} of {result.cases} cases right")
         if id(result) in shown:
             one = shown[id(result)]
-            lines.append(f"       tried    {call_text(task, one.failure.case)}")
+            tried = call_text(task, one.failure.case).replace("\n", f"\n{' ' * 16}")
+            lines.append(f"       tried    {tried}")
             lines.append(f"       expected {wanted(task, one.failure.expected)}")
             lines.append(f"       yours    {in_words(one.failure.yours)}")
             lines += [f"       {label}: {said}" for label, said in one.remarks()]

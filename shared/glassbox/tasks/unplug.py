@@ -16,6 +16,8 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 _trial = False
+PLAIN, HOOKS = "write it with plain Python numbers and tuples", "write it yourself, on PyTorch's own hooks"
+_advice = PLAIN
 
 
 class UnpluggedError(Exception):
@@ -45,10 +47,7 @@ class Unplugged:
 
     def _used(self, result: Any = None) -> Any:
         if _trial:
-            raise UnpluggedError(
-                f"{self.__dict__['_name']} is unplugged while your piece is tried: "
-                "write it with plain Python numbers and tuples."
-            )
+            raise UnpluggedError(f"{self.__dict__['_name']} is unplugged while your piece is tried: {_advice}.")
         return result
 
     def __getattr__(self, name: str) -> Any:
@@ -115,8 +114,8 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.packages = packages
 
     def holds(self, name: str) -> bool:
-        """True for the modules of the packages."""
-        return name.partition(".")[0] in self.packages
+        """True for the modules of the packages; one of them may itself be a part of a package, as "torch.fx"."""
+        return _within(name, self.packages)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """A specification of which nothing is loaded but the stand-in."""
@@ -136,15 +135,22 @@ def unplugged(function: Callable[..., Any], packages: Collection[str]) -> Iterat
 
     Every change is undone on leaving, whatever happens inside.
     """
+    global _advice
     finder = StandIns(packages)
+    advice, _advice = _advice, HOOKS if packages and "torch" not in packages else PLAIN
     names = getattr(_inner(function), "__globals__", {})
-    swapped = {key: value for key, value in names.items() if _package(value) in packages}
+    swapped = {key: value for key, value in names.items() if _within(_module(value), packages)}
     hidden = {key: sys.modules.pop(key) for key in list(sys.modules) if finder.holds(key)}
+    parts = _parts(hidden)
     loaded = set(sys.modules)
     sys.meta_path.insert(0, finder)
     try:
         for key, value in swapped.items():
-            names[key] = Unplugged(getattr(value, "__name__", None) or f"{_package(value)} ({key})")
+            names[key] = Unplugged(
+                getattr(value, "__name__", None) or f"{_module(value).partition('.')[0]} ({key})"
+            )
+        for parent, key, _ in parts:
+            setattr(parent, key, UnpluggedModule(f"{parent.__name__}.{key}"))
         yield
     finally:
         sys.meta_path.remove(finder)
@@ -153,6 +159,24 @@ def unplugged(function: Callable[..., Any], packages: Collection[str]) -> Iterat
         for key in [key for key, value in names.items() if isinstance(value, STAND_IN)]:
             del names[key]
         names.update(swapped)
+        for parent, key, value in parts:
+            setattr(parent, key, value)
+        _advice = advice
+
+
+def _parts(hidden: dict[str, types.ModuleType]) -> list[tuple[types.ModuleType, str, types.ModuleType]]:
+    """(parent, name in it, module) of those hidden modules whose parent stays: it knows them without an import."""
+    found = []
+    for name, module in hidden.items():
+        above, _, key = name.rpartition(".")
+        parent = sys.modules.get(above)
+        if parent is not None and vars(parent).get(key) is module:
+            found.append((parent, key, module))
+    return found
+
+
+def _within(name: str, packages: Collection[str]) -> bool:
+    return name in packages or any(name.startswith(f"{package}.") for package in packages)
 
 
 def _drop_tainted(loaded: set[str]) -> None:
@@ -181,9 +205,9 @@ def _inner(function: Any) -> Any:
     return function if hasattr(function, "__globals__") else vars(type(function)).get("__call__", function)
 
 
-def _package(value: object) -> str:
-    """The top-level package that a value found in a namespace belongs to; "" where it has none."""
+def _module(value: object) -> str:
+    """The module that a value found in a namespace belongs to; "" where it has none."""
     if isinstance(value, types.ModuleType):
-        return value.__name__.partition(".")[0]
+        return value.__name__
     owner = value if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType) else type(value)
-    return (getattr(owner, "__module__", None) or "").partition(".")[0]
+    return getattr(owner, "__module__", None) or ""

@@ -1,0 +1,56 @@
+"""Programs as text: what a case says in words becomes real before the learner's function gets it.
+
+A program cannot cross to a grading kernel, its text can. The notebook's check, the kernel and the judge build
+from the same text; nobody but who builds holds it, unless a task hands it on under the name "text".
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+FILE = "<program>"
+"""What the code of every program has for a file name."""
+
+
+def built(names: Sequence[str], case: Sequence[Any]) -> tuple[Any, ...]:
+    """The arguments of the learner's function: what the text that stands first in `case` gives these names, then the
+    rest of the case. Without names it is the case itself.
+    """
+    if not names:
+        return tuple(case)
+    found = run(case[0])
+    return *(found[name] for name in names), *case[1:]
+
+
+def run(text: str) -> dict[str, Any]:
+    """The names that a program's text defines, with torch, nn and F there from the start. Random numbers begin at the
+    same place every time, and the text itself is called "text".
+    """
+    import torch
+    from torch import nn
+    from torch.nn import functional
+
+    names: dict[str, Any] = {"__name__": "program", "torch": torch, "nn": nn, "F": functional, "text": text}
+    # No dump of a program stays anywhere: a line of it is a number to whoever runs it.
+    code = compile(text, FILE, "exec")
+    with steady():
+        exec(code, names)
+    return names
+
+
+@contextlib.contextmanager
+def steady() -> Iterator[None]:
+    """A block in which PyTorch's random numbers begin at seed 0; outside they go on as if nothing had been."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
+
+
+def finished(names: Sequence[str], call: Sequence[Any], value: Any) -> Any:
+    """What a call gave, and where the text's program has an attribute `after`, what that says once all is over."""
+    after: Callable[[], Any] | None = getattr(call[0], "after", None) if names else None
+    return value if after is None else (value, after())

@@ -3,12 +3,23 @@
 from typing import TYPE_CHECKING, Any
 
 from .autograd_stepper import AutogradStepper
+from .call_path import CallPathExplorer
 from .dispatch_stepper import DispatchStepper
 from .lifetime import LifetimeStepper
 from .predict import Predict, predict
 from .stride_explorer import StrideExplorer
+from .timeline_player import TimelinePlayer
 
-__all__ = ["AutogradStepper", "DispatchStepper", "LifetimeStepper", "Predict", "StrideExplorer", "predict"]
+__all__ = [
+    "AutogradStepper",
+    "CallPathExplorer",
+    "DispatchStepper",
+    "LifetimeStepper",
+    "Predict",
+    "StrideExplorer",
+    "TimelinePlayer",
+    "predict",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,10 +10,14 @@ from .predict import Predict, predict
 from .stride_explorer import StrideExplorer
 from .timeline_player import TimelinePlayer
 
+if TYPE_CHECKING:
+    from .keyset_explorer import KeySetExplorer as KeySetExplorer
+
 __all__ = [
     "AutogradStepper",
     "CallPathExplorer",
     "DispatchStepper",
+    "KeySetExplorer",
     "LifetimeStepper",
     "Predict",
     "StrideExplorer",

@@ -25,19 +25,29 @@ def built(names: Sequence[str], case: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def run(text: str) -> dict[str, Any]:
-    """The names that a program's text defines, with torch, nn and F there from the start. Random numbers begin at the
-    same place every time, and the text itself is called "text".
+    """The names that a program's text defines, with torch, nn, F and hooks there from the start. Random numbers begin
+    at the same place every time, and the text itself is called "text".
     """
     import torch
     from torch import nn
     from torch.nn import functional
 
-    names: dict[str, Any] = {"__name__": "program", "torch": torch, "nn": nn, "F": functional, "text": text}
+    names: dict[str, Any] = {"__name__": "program", "torch": torch, "nn": nn, "F": functional}
+    names |= {"text": text, "hooks": hooks}
     # No dump of a program stays anywhere: a line of it is a number to whoever runs it.
     code = compile(text, FILE, "exec")
     with steady():
         exec(code, names)
     return names
+
+
+def hooks(model: Any) -> int:
+    """How many forward hooks hang on a model, its layers, and all modules there are."""
+    from torch.nn.modules import module as everywhere
+
+    places = [(each._forward_hooks, each._forward_pre_hooks) for each in model.modules()]
+    places.append((everywhere._global_forward_hooks, everywhere._global_forward_pre_hooks))
+    return sum(len(each) for pair in places for each in pair)
 
 
 @contextlib.contextmanager

@@ -81,7 +81,8 @@ class FramesWidget(GlassboxWidget):
                 f"<li>{tag[0]}{html.escape(label)}{tag[1]}: {html.escape(said)}</li>"
                 for label, said in zip(lane.labels, lane.says, strict=True)
             )
-            parts.append(f"<div>{lane.figures[-1]._repr_html_()}<ol>{lines}</ol></div>")
+            name = f"<p><b>{html.escape(lane.name)}</b></p>" if len(self._drawn) > 1 else ""
+            parts.append(f"<div>{name}{lane.figures[-1]._repr_html_()}<ol>{lines}</ol></div>")
         return "".join(parts)
 
     def __str__(self) -> str:

@@ -45,5 +45,5 @@ def _call(name: str, program: Callable[[], Any] | Why | WhyCall, nr: int) -> Why
 
 
 def _lane(name: str, call: WhyCall) -> Lane:
-    steps = dispatch_steps(call, name)
+    steps = dispatch_steps(call)
     return Lane(name, tuple(s.label for s in steps), tuple(s.says for s in steps), tuple(s.figure for s in steps))

@@ -30,10 +30,10 @@ function render({ model, el }) {
     bar.append(node);
     return node;
   };
-  const first = button("\u23EE\uFE0E", "first step", () => 0);
+  const first = button("|\u25C0\uFE0E", "first step", () => 0);
   const back = button("\u25C0\uFE0E", "one step back", () => model.get("step") - 1);
   const next = button("\u25B6\uFE0E", "one step on", () => model.get("step") + 1);
-  const end = button("\u23ED\uFE0E", "last step", () => last);
+  const end = button("\u25B6\uFE0E|", "last step", () => last);
   const slider = make("input");
   Object.assign(slider, { type: "range", min: "0", max: String(last), step: "1" });
   slider.setAttribute("aria-label", "step");

@@ -6,6 +6,7 @@ from .autograd_stepper import AutogradStepper
 from .call_path import CallPathExplorer
 from .dispatch_stepper import DispatchStepper
 from .lifetime import LifetimeStepper
+from .ordering import Ordering
 from .predict import Predict, predict
 from .stride_explorer import StrideExplorer
 from .timeline_player import TimelinePlayer
@@ -19,6 +20,7 @@ __all__ = [
     "DispatchStepper",
     "KeySetExplorer",
     "LifetimeStepper",
+    "Ordering",
     "Predict",
     "StrideExplorer",
     "TimelinePlayer",

@@ -81,7 +81,7 @@ from contextlib import contextmanager, suppress
 from .answering import quiet
 
 @contextmanager
-def running_on(**pieces):
+def running_on(*mine, **pieces):
     with quiet(), suppress(Exception):
         yield
     print("This cell plays in your notebook; the mini-framework is not here while you are graded.")

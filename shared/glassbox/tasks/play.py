@@ -7,15 +7,20 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import mini
+from . import capstone
 
 
 @contextmanager
-def running_on(**pieces: Callable[..., Any]) -> Iterator[None]:
+def running_on(*mine: Any, **pieces: Callable[..., Any]) -> Iterator[None]:
     """`mini.using(...)` for the cells of a lab: a missing or wrong piece costs one line, no traceback.
 
-    So a lab runs from top to bottom at every stage of the work. ValueError for a name that is no piece.
+    mine: functions of the learner's that are made into pieces first (`capstone.as_pieces`), or what
+    `capstone.gathered` gave. So a lab runs from top to bottom at every stage of the work. ValueError for a name
+    that is no piece.
     """
-    names = ", ".join(pieces) or "function"
+    names = ", ".join([*(each.__name__ for each in mine if callable(each)), *pieces]) or "function"
+    for each in mine:
+        pieces = {**(capstone.as_pieces(each) if callable(each) else each.pieces), **pieces}
     with mini.using(**pieces):
         try:
             yield

@@ -112,7 +112,7 @@ wrong_derivatives = Task(
             draws=(_table(ONE, "wrong"), _table(ONE, "wrong", 2)),
             why="a forgotten factor trains all the same, only worse: nobody notices without a check",
             slip="compare with what the forward expression really does, at several points",
-            count=8,
+            count=6,
         ),
         Property(
             "two arguments",
@@ -121,7 +121,7 @@ wrong_derivatives = Task(
             draws=(_table(TWO, "wrong"), _table(TWO, "wrong", 2), _table((*TWO, *ONE), "wrong", 1)),
             why="each argument has a formula of its own, and one may be right while the other is not",
             slip="move one argument and hold the other",
-            count=8,
+            count=6,
         ),
         Property(
             "the gradient forgotten, or taken twice",
@@ -130,7 +130,7 @@ wrong_derivatives = Task(
             draws=(_table((*ONE, *TWO), "without twice"), _table(CORNERS, "without twice", 0)),
             why="a loss that ends in the op itself hides this: there the gradient is 1",
             slip="try gradients other than 1",
-            count=8,
+            count=6,
         ),
         Property(
             "wrong in a part of the domain",
@@ -143,7 +143,7 @@ wrong_derivatives = Task(
             ),
             why="a formula that is right for positive numbers passes every test that has no others",
             slip="try points all over the domain, many of them; but in a corner itself no difference quotient is right",
-            count=8,
+            count=6,
         ),
     ),
     hints=(
@@ -151,7 +151,7 @@ wrong_derivatives = Task(
         "like any other.",
         "The slope of the forward expression at a point is about (f(x + h) - f(x - h)) / (2 h), with h around 1e-5. "
         "The formula should be grad times that.",
-        "Try 200 points drawn from the domains, with a gradient that is not 1. A wrong formula is off by more than "
+        "Try 100 points drawn from the domains, with a gradient that is not 1. A wrong formula is off by more than "
         "1e-4 at many of them; near a corner a right one may be off at a single one.",
     ),
     read="notebook 03, 10. Derivatives forward, and a derivative you can trust",

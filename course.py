@@ -690,7 +690,9 @@ def checks(args: Sequence[str], environment: Environment) -> list[tuple[str, lis
         return [*found, ("pytest", [*pytest, *args])]
     # Apart: playwright leaves an event loop running, and asyncio.run fails in every later test.
     found.append((BROWSER, [*pytest, "-m", "browser", *args]))
-    found.append(("pytest", [*pytest, "-m", "not browser", *args]))
+    # A file's tests stay in one process, since they share what is dear to make, such as a classroom.
+    shared_out = ["-n", "auto", "--maxprocesses", "4", "--dist", "loadfile"]
+    found.append(("pytest", [*pytest, *shared_out, "-m", "not browser", *args]))
     return found
 
 

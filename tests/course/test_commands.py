@@ -190,7 +190,11 @@ def test_browser_tests_get_a_pytest_of_their_own(env: Ready) -> None:
     # In two parts, or this file would count as one of them.
     (env.root / "tests" / "one" / "test_a.py").write_text("pytestmark = pytest.mark." + "browser\n")
     runs = [argv[1:] for name, argv in course.checks(["--full"], env) if "pytest" in name]
-    assert runs == [[*PYTEST, "-m", "browser", "--full"], [*PYTEST, "-m", "not browser", "--full"]]
+    assert runs == [
+        [*PYTEST, "-m", "browser", "--full"],
+        # the rest over the cores, a file's tests together
+        [*PYTEST, "-n", "auto", "--maxprocesses", "4", "--dist", "loadfile", "-m", "not browser", "--full"],
+    ]
 
 
 def test_all_checks_run_though_the_first_fails(
@@ -215,7 +219,7 @@ def test_only_the_browser_run_may_select_nothing(
 ) -> None:
     monkeypatch.setattr(course, "browser_tests", lambda root: True)
     ends = {"browser": browser, "not browser": rest}
-    monkeypatch.setattr(subprocess, "call", lambda argv, **options: ends.get((*argv, "", "")[4], 0))
+    monkeypatch.setattr(subprocess, "call", lambda argv, **options: next((end for words, end in ends.items() if words in argv), 0))
     assert course.main(["test"], env) == code
 
 

@@ -54,7 +54,7 @@ class Lab:
     @functools.cached_property
     def solved(self) -> dict[str, Any]:
         """The namespace after all solution cells have run."""
-        namespace: dict[str, Any] = {}
+        namespace = self.imported()
         for source in self.sources.values():
             exec(source, namespace)
         return namespace
@@ -63,6 +63,10 @@ class Lab:
     def remembering(self) -> dict[str, Task]:
         """The tasks by function, with oracles asked once a case, since many functions are tried on the same ones."""
         return {task.function: replace(task, oracle=remembered(task.oracle)) for task in self.tasks}
+
+    def imported(self) -> dict[str, Any]:
+        """The names that a solution finds: those of the notebook's imports that the lab's solutions need."""
+        return dict(getattr(self.table, "NAMES", {}))
 
     def planted(self, name: str, slip: str) -> Callable[..., Any]:
         """The solution with a slip of the table in it, in a namespace where all the other solutions are right."""
@@ -99,12 +103,6 @@ def remembered(oracle: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @functools.lru_cache(4096)
-def ready(task: Task, seed: str) -> list[list[Any]]:
-    """The same, built for the learner's function where there is something to build."""
-    return [[built(task.builds, case) for case in group] for group in drawn(task, seed)]
-
-
-@functools.lru_cache(4096)
 def drawn(task: Task, seed: str) -> list[list[Any]]:
     """The cases of a seed."""
     return cases(task, seed)
@@ -112,9 +110,10 @@ def drawn(task: Task, seed: str) -> list[list[Any]]:
 
 def tried(task: Task, function: Callable[..., Any], seed: str) -> tuple[PropertyResult, ...]:
     """How each property comes out for a function."""
-    names = task.builds
-    answers = [[answering.answer(function, call, names) for call in group] for group in ready(task, seed)]
-    return compare(task, drawn(task, seed), answers)
+    asked, names = drawn(task, seed), task.builds
+    # Built anew each time: a program may have a state, and a slip may leave something on a model.
+    answers = [[answering.answer(function, built(names, case), names) for case in group] for group in asked]
+    return compare(task, asked, answers)
 
 
 LABS = [Lab(path.stem) for path in sorted(TABLES.glob("lab[0-9].py"))]

@@ -131,7 +131,7 @@ def test_nothing_outside_the_solution_cells_holds_a_solution(lab):
 @pytest.mark.parametrize(("lab", "name"), EACH_TASK, ids=str)
 def test_a_task_is_solved_without_any_other_cell(lab, name):
     """A few may call what was written before, and say so."""
-    namespace = {}
+    namespace = lab.imported()
     for other in lab.table.CALLS.get(name, ()):
         exec(lab.sources[other], namespace)
     exec(lab.sources[name], namespace)

@@ -88,20 +88,34 @@ def _no_copy(draft: Draft) -> None:
 def _named_alike(draft: Draft) -> None:
     """Names that only look as if somebody asked."""
     one = draft.any(2)
-    name, words = draft.rng.choice((("clone", "flatten()"), ("to", "reshape(-1)"), ("contiguous", "ravel()"), ("copy_", "flatten()")))
+    name, words = draft.rng.choice(
+        (("clone", "flatten()"), ("to", "reshape(-1)"), ("contiguous", "ravel()"), ("copy_", "flatten()"))
+    )
     draft.lines.append(f"{name} = {one}.t().{words}")
 
 
 def _helper(draft: Draft) -> None:
     """The guilty line is in a function that this one calls."""
     one = draft.any(2)
-    _line(draft, f"flat({one}.t())", f"flat({one})", f"flat({one}.t()) + 1", f"dense({one}.t())", f"dense({one}).reshape(-1)")
+    _line(
+        draft,
+        f"flat({one}.t())",
+        f"flat({one})",
+        f"flat({one}.t()) + 1",
+        f"dense({one}.t())",
+        f"dense({one}).reshape(-1)",
+    )
 
 
 def _layer(draft: Draft) -> None:
     """The guilty line is in the forward of a layer of the program's own."""
     one = draft.any(2)
-    _line(draft, f"Turn()({one})", f"nn.Sequential(Turn(), nn.ReLU())({one})", f"nn.Sequential(nn.ReLU(), nn.Flatten(0))({one}.t())")
+    _line(
+        draft,
+        f"Turn()({one})",
+        f"nn.Sequential(Turn(), nn.ReLU())({one})",
+        f"nn.Sequential(nn.ReLU(), nn.Flatten(0))({one}.t())",
+    )
 
 
 def _loop(draft: Draft) -> None:

@@ -54,7 +54,9 @@ class Draft:
         shape = self.shapes[one]
         same = [name for name, other in self.shapes.items() if other == shape]
         other = rng.choice([*same, *same, str(rng.randint(2, 9))])
-        made = rng.choice(("{a}.{u}()", "torch.{u}({a})", "{a} + {b}", "{a} * {b}", "{a} - {b}", "torch.maximum({a}, {c})"))
+        made = rng.choice(
+            ("{a}.{u}()", "torch.{u}({a})", "{a} + {b}", "{a} * {b}", "{a} - {b}", "torch.maximum({a}, {c})")
+        )
         return self.let(made.format(a=one, b=other, c=rng.choice(same), u=rng.choice(UNARY)), shape)
 
     def product(self) -> str:

@@ -102,7 +102,9 @@ def _again(rng: random.Random) -> Case:
     forward = [
         "x = self.enter(x)",
         f"for _ in range({rng.randint(2, 5)}):",
-        rng.choice(("    x = x + self.step(x).tanh()", "    x = F.silu(self.step(x)) * x", "    x = self.step(x).cos() - 1")),
+        rng.choice(
+            ("    x = x + self.step(x).tanh()", "    x = F.silu(self.step(x)) * x", "    x = self.step(x).cos() - 1")
+        ),
         rng.choice(("return x.sum(0)", "return x.relu_()", "return torch.cat([x, x], 1)")),
     ]
     return (_net(rng, parts, forward, (rng.randint(2, 5), width)),)

@@ -91,7 +91,9 @@ def _backward(draft: Draft) -> None:
     rng = draft.rng
     rows, columns = draft.size(2)
     weight = draft.let(f"torch.ones({rows}, {columns}, requires_grad=True)", (rows, columns))
-    inner = rng.choice((f"{weight} * 3", f"{weight}.tanh()", f"{weight} @ torch.ones({columns}, 2)", f"{weight} + {weight}"))
+    inner = rng.choice(
+        (f"{weight} * 3", f"{weight}.tanh()", f"{weight} @ torch.ones({columns}, 2)", f"{weight} + {weight}")
+    )
     draft.lines.append(f"({inner}).{rng.choice(('sum()', 'mean()', 'square().sum()'))}.backward()")
 
 
@@ -99,7 +101,9 @@ def _values(draft: Draft) -> None:
     """What gives a number instead of a tensor."""
     one = draft.any()
     draft.lines.append(
-        draft.rng.choice((f"float({one}.sum())", f"{one}.mean().item()", f"bool(({one} > 1).all())", f"torch.equal({one}, {one})"))
+        draft.rng.choice(
+            (f"float({one}.sum())", f"{one}.mean().item()", f"bool(({one} > 1).all())", f"torch.equal({one}, {one})")
+        )
     )
 
 

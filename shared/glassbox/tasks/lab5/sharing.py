@@ -37,7 +37,15 @@ def _named(draft: Draft) -> list[str]:
 
 
 def _view(draft: Draft, one: str) -> None:
-    _let(draft, f"{one}.t()", f"{one}[1:]", f"{one}[:, 1]", f"{one}.unsqueeze(0)", f"{one}[0]", f"{one}.expand(2, -1, -1)")
+    _let(
+        draft,
+        f"{one}.t()",
+        f"{one}[1:]",
+        f"{one}[:, 1]",
+        f"{one}.unsqueeze(0)",
+        f"{one}[0]",
+        f"{one}.expand(2, -1, -1)",
+    )
 
 
 def _apart(draft: Draft, one: str) -> None:
@@ -47,18 +55,39 @@ def _apart(draft: Draft, one: str) -> None:
 
 
 def _copy(draft: Draft, one: str) -> None:
-    _let(draft, f"{one}.clone()", f"{one} + 0", f"{one}.t().contiguous()", f"{one}[:, :1].clone()", f"torch.empty_like({one})")
+    _let(
+        draft,
+        f"{one}.clone()",
+        f"{one} + 0",
+        f"{one}.t().contiguous()",
+        f"{one}[:, :1].clone()",
+        f"torch.empty_like({one})",
+    )
 
 
 def _either(draft: Draft, one: str) -> None:
     """Reshapes and casts: a view or the tensor itself where that will do, a copy where not."""
-    _let(draft, f"{one}.reshape(-1)", f"{one}.contiguous()", f"{one}.to(torch.float32)", f"{one}.flatten()", f"{one}.ravel()")
+    _let(
+        draft,
+        f"{one}.reshape(-1)",
+        f"{one}.contiguous()",
+        f"{one}.to(torch.float32)",
+        f"{one}.flatten()",
+        f"{one}.ravel()",
+    )
     _let(draft, f"{one}.t().reshape(-1)", f"{one}.double()", f"{one}.t().flatten()", f"{one}[:, 1:].contiguous()")
 
 
 def _in_disguise(draft: Draft, one: str) -> None:
     """The same storage under another type."""
-    _let(draft, f"{one}.view(torch.int32)", f"{one}.view(torch.uint8)", f"nn.Parameter({one})", f"{one}.detach()", f"{one}.data")
+    _let(
+        draft,
+        f"{one}.view(torch.int32)",
+        f"{one}.view(torch.uint8)",
+        f"nn.Parameter({one})",
+        f"{one}.detach()",
+        f"{one}.data",
+    )
 
 
 def _tiny(draft: Draft, one: str) -> None:

@@ -111,7 +111,10 @@ def _image(rng: random.Random) -> Case:
         "norm": rng.choice((f"nn.BatchNorm2d({wide})", f"nn.GroupNorm(2, {wide})")),
         "pool": rng.choice(("nn.MaxPool2d(2)", "nn.AvgPool2d(2)", "nn.AdaptiveAvgPool2d(1)")),
     }
-    forward = [rng.choice(("y = F.relu(self.norm(self.stem(x)))", "y = self.norm(self.stem(x)).relu()")), "return self.pool(y)"]
+    forward = [
+        rng.choice(("y = F.relu(self.norm(self.stem(x)))", "y = self.norm(self.stem(x)).relu()")),
+        "return self.pool(y)",
+    ]
     lines = [*_class(parts, forward), "model = Net()"]
     return _case(rng, lines, (rng.randint(1, 3), channels, 6, 6), rng.choice((*parts, "")))
 
@@ -133,14 +136,20 @@ def _several(rng: random.Random) -> Case:
         kind = rng.choice(("LSTM", "GRU"))
         lines = [*_class({"rnn": f"nn.{kind}({width}, {wide})"}, ["return self.rnn(x)[0]"]), "model = Net()"]
         return _case(rng, lines, (rng.randint(2, 5), width), "rnn")
-    lines = [*_class({}, [f"return {two}"], "Two"), *_class({"two": "Two()"}, ["return self.two(x)[0]"]), "model = Net()"]
+    lines = [
+        *_class({}, [f"return {two}"], "Two"),
+        *_class({"two": "Two()"}, ["return self.two(x)[0]"]),
+        "model = Net()",
+    ]
     return _case(rng, lines, (rng.randint(2, 5), width), "two")
 
 
 def _broken(rng: random.Random) -> Case:
     """Numbers that are none: some, all, or infinite ones."""
     width = rng.randint(2, 6)
-    how = rng.choice(("x.log()", "x / 0", "x.sqrt() * x", "x * float('nan')", "(x * 200).exp()", "x.acos()", "x.relu() / x.relu()"))
+    how = rng.choice(
+        ("x.log()", "x / 0", "x.sqrt() * x", "x * float('nan')", "(x * 200).exp()", "x.acos()", "x.relu() / x.relu()")
+    )
     lines = [*_class({}, [f"return {how}"], "Odd"), f"model = nn.Sequential(nn.Linear({width}, 4), Odd(), nn.ReLU())"]
     return _case(rng, lines, (rng.randint(2, 5), width), rng.choice(("1", "1", "2", "0")))
 
@@ -148,7 +157,9 @@ def _broken(rng: random.Random) -> Case:
 def _whole(rng: random.Random) -> Case:
     """Integers and bools, and too few numbers for a spread."""
     rows, columns = rng.randint(1, 4), rng.randint(2, 5)
-    how = rng.choice(("x.argmax(1)", "x > 0", "x.sum()", "x[:0]", "x[0, 0]", "x.round().long()", "x.bfloat16()", "x.double()"))
+    how = rng.choice(
+        ("x.argmax(1)", "x > 0", "x.sum()", "x[:0]", "x[0, 0]", "x.round().long()", "x.bfloat16()", "x.double()")
+    )
     lines = [*_class({}, [f"return {how}"], "Odd"), "model = nn.Sequential(Odd(), nn.Identity())"]
     return _case(rng, lines, (rows, columns), rng.choice(("0", "1")))
 
@@ -159,7 +170,9 @@ def _raising(rng: random.Random) -> Case:
     error = rng.choice(("ValueError", "KeyError", "RuntimeError", "IndexError"))
     parts = {"first": f"nn.Linear({width}, {width})", "last": f"nn.Linear({width}, 2)"}
     where = rng.choice(("first", "first", "last"))
-    middle = rng.choice((f"raise {error}('no')", "x = x @ x.new_ones(1, 3, 77)", f"if x.numel() > {rng.choice((0, 99))}: raise {error}"))
+    middle = rng.choice(
+        (f"raise {error}('no')", "x = x @ x.new_ones(1, 3, 77)", f"if x.numel() > {rng.choice((0, 99))}: raise {error}")
+    )
     forward = [rng.choice(("x = self.first(x)", "x = self.first(self.first(x))")), middle, "return self.last(x)"]
     return _case(rng, [*_class(parts, forward), "model = Net()"], (rng.randint(2, 5), width), where)
 

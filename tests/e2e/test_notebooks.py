@@ -77,7 +77,7 @@ def look(page: Page, theme: str, artefacts: Path, name: str) -> Look:
     widgets = page.locator(f"{PANEL} .gb-widget")
     return Look(
         widgets=widgets.evaluate_all(_SIZES),
-        figures=page.locator(f"{PANEL} svg.glassbox-figure").evaluate_all(_SIZES),
+        figures=page.locator(f"{PANEL} svg.glassbox-figure:not(.gb-widget *)").evaluate_all(_SIZES),
         tables=page.locator(f"{outputs} table").evaluate_all(_SIZES),
         outputs=page.locator(outputs).all_inner_texts(),
         contrasts=said_in(page),

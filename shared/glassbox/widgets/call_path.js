@@ -103,7 +103,9 @@ function render({ model, el }) {
     all.hidden = !crowded.length;
     all.textContent = allOpen() ? "fewer frames" : "all frames";
     all.setAttribute("aria-pressed", String(allOpen()));
-    const kept = had ? chips[active.path].findIndex((one) => one.nr === had.nr && one.k === had.k) : 0;
+    const kept = had
+      ? chips[active.path].findIndex((one) => one.nr === had.nr && one.k === had.k)
+      : chips[active.path].findIndex((one) => one.nr > 0);
     active.place = Math.max(0, Math.min(kept, chips[active.path].length - 1));
     activate(active.path, active.place, Boolean(had));
   }

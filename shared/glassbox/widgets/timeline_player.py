@@ -20,7 +20,7 @@ from ..records import Timeline
 from ._base import GlassboxWidget, asset, themed_css
 
 Make = Callable[[int], Callable[[], Any]]
-SIZES = (1, 2**10, 2**14, 2**16, 2**17, 2**18, 2**19, 2**20, 2**21, 2**22)
+SIZES = (1, 2**12, 2**16, 2**17, 2**18, 2**19, 2**20, 2**22)
 WIDTH = 860.0
 _BODY = "@BODY@"
 
@@ -92,7 +92,7 @@ class TimelinePlayer(GlassboxWidget):
     def static_html(self) -> str:
         name, n = self.names[self.program], self.sizes[self.size]
         return (
-            f"<p><b>{name}</b>, {n:,} elements. {in_words(self.points(name))}</p>"
+            f"<p><b>{name}</b>, {_elements(n)}. {in_words(self.points(name))}</p>"
             + timeline_figure(self.timeline, WIDTH)._repr_html_()
             + sweep_figure(self.points(name), n)._repr_html_()
         )
@@ -100,7 +100,7 @@ class TimelinePlayer(GlassboxWidget):
     def __str__(self) -> str:
         name = self.names[self.program]
         return (
-            f"{name} over {self.sizes[self.size]:,} elements: {self.timeline.caption()}\n{in_words(self.points(name))}"
+            f"{name} over {_elements(self.sizes[self.size])}: {self.timeline.caption()}\n{in_words(self.points(name))}"
         )
 
 
@@ -130,6 +130,10 @@ def default_programs(launches: int = 6) -> dict[str, Make]:
         "synchronizes at the end": program(nothing, mini.sim.synchronize),
         "reads .item() after each": program(lambda y: y[0].item(), nothing),
     }
+
+
+def _elements(n: int) -> str:
+    return f"{n:,} element{'s' * (n != 1)}"
 
 
 def _watched(run: Callable[[], Any]) -> Timeline:

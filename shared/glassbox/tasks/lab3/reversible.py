@@ -5,11 +5,13 @@ What the inputs were is not worked out here: an answer is verified by running th
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Sequence
 from typing import Any
 
 from ..model import Case, Draw, Property, Task
+from ..plain import freeze
 
 Ints = tuple[int, ...]
 Matrix = tuple[Ints, ...]
@@ -34,6 +36,7 @@ def _asked(blocks: Sequence[Block], outputs: Any, grads: Any) -> str:
     return "(inputs, gradients of the inputs, gradients of the weights) of the blocks with these outputs"
 
 
+@functools.lru_cache(4096)
 def _true_grads(blocks: Sequence[Block], inputs: Any, grads: Any) -> Any:
     import torch
 
@@ -68,7 +71,7 @@ def _wrong_with(case: Case, answer: Any) -> str:
     made = _forward(blocks, *inputs)
     if not _same(made, [list(half) for half in outputs]):
         return f"the blocks make {made} of these inputs, not {outputs}"
-    true_inputs, true_weights = _true_grads(blocks, inputs, grads)
+    true_inputs, true_weights = _true_grads(blocks, freeze(inputs), grads)
     if not _same(input_grads, true_inputs):
         return f"the gradients of the inputs should be {true_inputs}"
     if not _same(weight_grads, true_weights):

@@ -99,7 +99,11 @@ def _unfit(kind: str) -> Draw:
             return (rng.choice((1, rng.randint(2, 9))), *shape), grad_shape
         if kind == "wider":
             return (*shape[:at], grad_shape[at], *shape[at + 1 :]), (*grad_shape[:at], 1, *grad_shape[at + 1 :])
-        size = {"empty": 0, "multiple": 2 * grad_shape[at]}.get(kind, grad_shape[at] + rng.randint(1, 4))
+        if kind == "multiple":
+            size = grad_shape[at]
+            grad_shape = (*grad_shape[:at], size * rng.randint(2, 3), *grad_shape[at + 1 :])
+        else:
+            size = 0 if kind == "empty" else grad_shape[at] + rng.randint(1, 4)
         return (*shape[:at], size, *shape[at + 1 :]), grad_shape
 
     return draw

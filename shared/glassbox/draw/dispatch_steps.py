@@ -39,12 +39,14 @@ class _Chips:
     winner: str = ""
 
 
-def dispatch_steps(call: WhyCall, name: str = "") -> list[DispatchStep]:
+def dispatch_steps(call: WhyCall, name: str = "", depth: int | None = None) -> list[DispatchStep]:
     """The steps of a call that `xray.why` explained: arguments, the thread, fallthrough, each kernel, the way up.
+
+    depth   how deep kernels may lie in others to be shown, 0 for the outermost alone; None: all
 
     Of more than 24 kernels the first 24 are steps; the last step says how many more there were.
     """
-    hops = call.hops.hops[:DRAWN]
+    hops = [hop for hop in call.hops if depth is None or hop.depth <= depth][:DRAWN]
     keys = _all_keys(call, hops)
     title = f"{name}: {call.op}" if name else call.op
     told = [*_before(call), *(_hop(call, hops, nr) for nr in range(len(hops))), _after(call, hops)]
@@ -109,7 +111,11 @@ def _after(call: WhyCall, hops: Sequence[Hop]) -> tuple[str, str, _Chips]:
     more = len(call.hops) - len(hops)
     ran = f"{len(call.hops)} kernel{'s' * (len(call.hops) != 1)} ran"
     says = f"Every kernel returns to the one that called it, the outermost last: {ran}."
-    return "the way up", says + (f" {more} of them are not drawn." if more else ""), _Chips(frozenset(), {})
+    return (
+        "the way up",
+        says + (f" {more} of them, deeper down, are not drawn." if more else ""),
+        _Chips(frozenset(), {}),
+    )
 
 
 def _picture(title: str, keys: Sequence[str], chips: _Chips, hops: Sequence[Hop], at: int) -> tuple[str, float]:

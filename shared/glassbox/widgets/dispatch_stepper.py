@@ -19,17 +19,20 @@ class DispatchStepper(FramesWidget):
     programs   by the name of their lane: a function without arguments, which is explained here and now by `xray.why`
                (for PyTorch that takes two seconds), or what `xray.why` gave before
     call       which operator call of each program is shown, from 0
+    depth      how deep kernels may lie in others to be shown, 0 for the outermost alone; None: all
 
     Traits: `step`, which may be read and set, and `steps`. `calls` has the records by lane.
     ValueError without a program, and for one that makes no such call.
     """
 
-    def __init__(self, call: int = 0, **programs: Callable[[], Any] | Why | WhyCall) -> None:
+    def __init__(self, call: int = 0, depth: int | None = None, **programs: Callable[[], Any] | Why | WhyCall) -> None:
         if not programs:
             raise ValueError("DispatchStepper: give at least one program, such as PyTorch=lambda: a + b.")
         self.calls = {name: _call(name, program, call) for name, program in programs.items()}
         ops = list(dict.fromkeys(each.op for each in self.calls.values()))
-        super().__init__([_lane(name, each) for name, each in self.calls.items()], f"dispatch of {', '.join(ops)}")
+        super().__init__(
+            [_lane(name, each, depth) for name, each in self.calls.items()], f"dispatch of {', '.join(ops)}"
+        )
 
 
 def _call(name: str, program: Callable[[], Any] | Why | WhyCall, nr: int) -> WhyCall:
@@ -44,6 +47,6 @@ def _call(name: str, program: Callable[[], Any] | Why | WhyCall, nr: int) -> Why
     return program[nr]
 
 
-def _lane(name: str, call: WhyCall) -> Lane:
-    steps = dispatch_steps(call)
+def _lane(name: str, call: WhyCall, depth: int | None) -> Lane:
+    steps = dispatch_steps(call, depth=depth)
     return Lane(name, tuple(s.label for s in steps), tuple(s.says for s in steps), tuple(s.figure for s in steps))

@@ -46,7 +46,9 @@ function render({ model, el }) {
       const item = make("li", done ? (model.get("right")[nr] ? "gb-yes" : "gb-no") : "");
       item.tabIndex = 0;
       item.draggable = !fixed;
-      item.append(make("span", "gb-step", step));
+      const row = make("div", "gb-line");
+      row.append(make("span", "gb-step", step));
+      item.append(row);
       if (!fixed) {
         for (const [name, sign, to] of [["gb-up", "\u25B2\uFE0E", nr - 1], ["gb-down", "\u25BC\uFE0E", nr + 1]]) {
           const button = make("button", name, sign);
@@ -54,10 +56,10 @@ function render({ model, el }) {
           button.disabled = to < 0 || to >= order.length;
           button.setAttribute("aria-label", `${step}: ${name === "gb-up" ? "up" : "down"}`);
           button.addEventListener("click", () => move(nr, to, name));
-          item.append(button);
+          row.append(button);
         }
       } else if (done) {
-        item.append(make("span", "gb-mark", model.get("right")[nr] ? "right" : "not here"));
+        row.append(make("span", "gb-mark", model.get("right")[nr] ? "right" : "not here"));
       }
       item.addEventListener("keydown", (event) => {
         if (event.target !== item || !["ArrowUp", "ArrowDown"].includes(event.key)) return;

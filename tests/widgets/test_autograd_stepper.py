@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import torch
 from traitlets import TraitError
 
 from glassbox import mini, xray
+from glassbox.draw.svg import mono_width
 from glassbox.records.engine_run import PHASES, STATES, EngineRun
 from glassbox.widgets.autograd_stepper import PROGRAMS, AutogradStepper, as_data
 from glassbox.xray.engine_runs import as_text, engine_run
@@ -96,6 +98,20 @@ def test_the_order_is_what_the_graph_foretells() -> None:
         run = engine_run(case[0], torch, **case[1])
         foretold = [run.label(nr) for nr in run.graph.engine_order()]
         assert [n for n in foretold if "Acc" not in n] == [n for n in run.order() if "Acc" not in n]
+
+
+def test_the_first_in_the_queue_runs_next(case: tuple[str, dict[str, Any]]) -> None:
+    for run in both(case):
+        for before, after in zip(run.frames[:-1], run.frames[1:], strict=True):
+            assert after.running == (before.queue[0] if before.queue else None)
+
+
+def test_a_thread_whose_first_node_has_number_0_is_no_exception() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(engine_run, BRANCHES[0], torch, **BRANCHES[1]).result()
+    assert run.graph.named("u").sequence_nr == 0
+    for before, after in zip(run.frames[:-1], run.frames[1:], strict=True):
+        assert after.running == (before.queue[0] if before.queue else None)
 
 
 def test_of_two_branches_the_newer_node_runs_first() -> None:
@@ -182,10 +198,12 @@ def test_it_is_a_table_and_leaves_no_hook_behind() -> None:
 
 # The picture
 
+SVG = "{http://www.w3.org/2000/svg}"
+
 
 def groups(svg: str, attribute: str) -> dict[str, ET.Element]:
     root = ET.fromstring(svg)
-    return {g.attrib[attribute]: g for g in root.iter("{http://www.w3.org/2000/svg}g") if attribute in g.attrib}
+    return {g.attrib[attribute]: g for g in root.iter(f"{SVG}g") if attribute in g.attrib}
 
 
 def test_the_picture_shows_the_moment(case: tuple[str, dict[str, Any]]) -> None:
@@ -197,9 +215,12 @@ def test_the_picture_shows_the_moment(case: tuple[str, dict[str, Any]]) -> None:
             assert f"is-{state.state}" in node.attrib["class"].split()
             words = "".join(node.itertext())
             assert (f"grad {state.grad}" in words) == bool(state.grad)
+            badge = next(g for g in node.iter(f"{SVG}g") if "badge" in g.attrib["class"])
+            assert ("none" in badge.attrib["class"]) == (not state.waits)
+            assert "".join(badge.itertext()).endswith(str(state.waits or "gradients"))
         lit = {int(k) for k, link in groups(svg, "data-edge").items() if "is-lit" in link.attrib["class"]}
         assert lit == {edge for edge, _ in frame.flows}
-        assert frame.text in ET.fromstring(svg).find("{http://www.w3.org/2000/svg}desc").text
+        assert frame.text in ET.fromstring(svg).find(f"{SVG}desc").text
 
 
 def test_moments_differ_in_classes_and_texts_alone(case: tuple[str, dict[str, Any]]) -> None:
@@ -213,11 +234,25 @@ def test_moments_differ_in_classes_and_texts_alone(case: tuple[str, dict[str, An
     assert len({skeleton(nr) for nr in range(len(run.frames))}) == 1
 
 
+def test_all_that_will_stand_in_a_box_fits(case: tuple[str, dict[str, Any]]) -> None:
+    run = engine_run(case[0], mini, **case[1])
+    for nr in range(len(run.frames)):
+        for node in groups(run.figure(nr).text, "data-node").values():
+            box = node.find(f"{SVG}rect")
+            assert box is not None
+            for line in node.findall(f"{SVG}text"):
+                assert mono_width(line.text or "", float(line.attrib["font-size"])) < float(box.attrib["width"])
+            below = max(float(line.attrib["y"]) for line in node.findall(f"{SVG}text") if line.text)
+            chips = [g.find(f"{SVG}rect") for g in node.findall(f"{SVG}g") if "saved" in g.attrib["class"]]
+            floor = float(box.attrib["y"]) + float(box.attrib["height"])
+            assert below < min([floor - 3, *(float(chip.attrib["y"]) for chip in chips if chip is not None)])
+
+
 def test_no_box_lies_on_another_and_all_are_inside(case: tuple[str, dict[str, Any]]) -> None:
     figure = engine_run(case[0], mini, **case[1]).figure()
     boxes = []
     for node in groups(figure.text, "data-node").values():
-        box = node.find("{http://www.w3.org/2000/svg}rect")
+        box = node.find(f"{SVG}rect")
         assert box is not None
         boxes.append(tuple(float(box.attrib[k]) for k in ("x", "y", "width", "height")))
     for nr, (x, y, w, h) in enumerate(boxes):

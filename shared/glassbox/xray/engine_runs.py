@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..records import Graph
+from ..records import Graph, GraphNode
 from ..records.engine_run import EngineFrame, EngineRun, NodeState
 from .graphs import grad_graph
 
@@ -331,7 +331,7 @@ def _of_torch(walk: _Walk, result: Any) -> Iterator[_Moment]:
             waits[target] -= 1
             if not waits[target]:
                 queue.append(target)
-        queue.sort(key=lambda each: -(walk.graph[each].sequence_nr or float("inf")))
+        queue.sort(key=lambda each: (-_urgency(walk.graph[each]), seen.order.index(each)))
         targets = dict.fromkeys(walk.edges[edge][2] for edge in sent)
         yield _Moment(
             nr,
@@ -341,6 +341,10 @@ def _of_torch(walk: _Walk, result: Any) -> Iterator[_Moment]:
             list(queue),
             _leaf_grad(walk.nodes[nr]),
         )
+
+
+def _urgency(node: GraphNode) -> float:
+    return float("inf") if node.sequence_nr is None else node.sequence_nr
 
 
 def _leaf_grad(node: Any) -> str:

@@ -35,7 +35,7 @@ function render({ model, el }) {
     return button;
   });
   const size = slider("elements", sizes.length - 1);
-  const count = make("output", { class: "gb-mono" });
+  const count = make("span", { class: "gb-count gb-mono" });
   const time = slider("moment", 0);
   const play = make("button", { type: "button", class: "gb-play" }, "play");
   const back = make("button", { type: "button", "aria-label": "one moment back" }, "\u2039");
@@ -86,8 +86,8 @@ function render({ model, el }) {
     svg.querySelector("desc").textContent = page.desc;
     const n = sizes[model.get("size")];
     size.value = String(model.get("size"));
-    size.setAttribute("aria-valuetext", `${n.toLocaleString("en")} elements`);
     count.textContent = `${n.toLocaleString("en")} element${n === 1 ? "" : "s"}`;
+    size.setAttribute("aria-valuetext", count.textContent);
     time.max = String(page.moments.length - 1);
     drawMoment();
   }

@@ -58,6 +58,7 @@ def readable(page: Page, widget: Locator, artefacts: Path, name: str) -> None:
         page.wait_for_timeout(300)
         seen = contrasts(widget.locator(":not(:disabled, :disabled *, svg *)"))
         assert len(seen) > 5
+        seen += contrasts(widget.locator("svg :is(.waits > text, text:not(.k *))"), "fill")
         assert [(text, ratio) for text, ratio in seen if ratio < TEXT] == []
         widget.scroll_into_view_if_needed()
         picture(page, artefacts, f"{name}-{theme}")

@@ -74,6 +74,7 @@ def timeline_figure(
 _RULES = (
     "@FIG@ .bed{fill:var(--gb-panel)}"
     "@FIG@ .grid{fill:none;stroke:var(--gb-line);stroke-width:.75;opacity:.6}"
+    "@FIG@ .waits{--t:var(--gb-ink)}"
     "@FIG@ .waits>rect{fill:url(#@UID@-hatch);stroke:var(--gb-out-line);stroke-width:1}"
     "@FIG@ .hatch{fill:none;stroke:var(--gb-out-ink);stroke-width:1.6;opacity:.55}"
     "@FIG@ .hatch-bed{fill:var(--gb-panel)}"

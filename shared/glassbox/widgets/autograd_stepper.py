@@ -30,7 +30,7 @@ PROGRAMS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 class AutogradStepper(GlassboxWidget):
     """A program's forward and backward pass, moment by moment.
 
-    runs   records of `glassbox.xray.engine_runs.engine_run`, by what the reader chooses them by; without any, four
+    runs   records of `glassbox.xray.engine_run`, by what the reader chooses them by; without any, four
            small programs of the mini-framework
 
     Traits to read, set and observe: `run` (which of `titles`), `step` (0 to the last moment). TraitError for a step

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .call_paths import call_path as call_path
     from .copies import hidden_copies as hidden_copies
     from .dispatch_tables import table as table
+    from .engine_runs import engine_run as engine_run
     from .forward_graphs import forward_graph as forward_graph
     from .graphs import grad_graph as grad_graph
     from .hops import onion as onion
@@ -39,6 +40,7 @@ _LATER = {
     "call_path": "call_paths",
     "cheat_sheet": "key_families",
     "derivative": "yaml_entries",
+    "engine_run": "engine_runs",
     "forward_graph": "forward_graphs",
     "grad_graph": "graphs",
     "hidden_copies": "copies",
@@ -68,6 +70,7 @@ __all__ = [
     "call_path",
     "cheat_sheet",
     "derivative",
+    "engine_run",
     "forward_graph",
     "grad_graph",
     "hidden_copies",

@@ -240,6 +240,8 @@ def test_each_bit_that_is_there_has_a_reason():
             gone = bit in sums["taken"][0] or bit in sums["taken"][1]
             assert ("taken away" in data["texts"][why]) == gone
     _, sums, _, _ = expand(Choice(autocast=False))
+    assert sums["words"] == "AutogradFunctionality (bit 36) with CPU (bit 0)"
+    assert expand(Choice("mm", autocast=True))[1]["words"] == "bit 39"
     reasons = dict(zip([row[1] for row in data["rows"]], [data["texts"][nr] for nr in sums["why"]], strict=True))
     assert reasons["AutocastCPU"].endswith("taken away: autocast is off for CPU")
     assert reasons["BackendSelect"] == "every thread starts with it; taken away: its row is a fallthrough"
@@ -257,6 +259,9 @@ def test_the_traits_choose_a_state():
     widget.set_state({"op": "mm", "autocast": True})
     assert widget.call.winner == "AutocastCPU"
     assert str(widget).startswith("KeySetExplorer: aten.mm.default goes to AutocastCPU, hops AutocastCPU, ")
+    assert widget.at(mode=True).winner == "PythonTLSSnapshot" and widget.choice.mode is False
+    with pytest.raises(ValueError, match="there is no state Choice.op='sub'"):
+        widget.at(op="sub")
     assert KeySetExplorer(device="meta", inference="around the call").call.winner == "Meta"
     for wrong in ({"op": "sub"}, {"device": "tpu"}, {"inference": "on"}):
         with pytest.raises(TraitError, match="is not offered; choose one of"):

@@ -56,6 +56,16 @@ class KeySetExplorer(GlassboxWidget):
         """What there is to see of it: key sets, reasons, hops."""
         return states()[self.choice].call
 
+    def at(self, **chosen: Any) -> WhyCall:
+        """What there is to see of another state, whatever is on show; what is not chosen is as in `Choice`.
+
+        ValueError for a state that there is not, TypeError for an unknown field.
+        """
+        choice = Choice(**chosen)
+        if choice not in states():
+            raise ValueError(f"KeySetExplorer: there is no state {choice}.")
+        return states()[choice].call
+
     @property
     def code(self) -> str:
         """The program of the state on show."""
@@ -157,7 +167,7 @@ def _sums(sets: KeySets) -> tuple[tuple[str, Any], ...]:
         ("hex", f"{sets.effective.bits:#018x}"),
         ("lit", _set_bits(sets.layout.bits(sets.winner))),
         ("winner", sets.winner),
-        ("words", winner_words(sets).removeprefix(f"{sets.winner} is highest").strip(": ()")),
+        ("words", _where(sets)),
     )
 
 
@@ -190,6 +200,12 @@ def _remark(state: State) -> str:
     if state.choice.no_grad and state.choice.inference == "off":
         said.append("gradients are off, which changes no key")
     return "; ".join(said)
+
+
+def _where(sets: KeySets) -> str:
+    """The winner's bits in words, without its name."""
+    words = winner_words(sets).removeprefix(f"{sets.winner} is highest")
+    return words.removeprefix(": ") if words.startswith(":") else words.strip(" ()")
 
 
 def _set_bits(bits: int) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ def made(framework="PyTorch", **more):
         Frame("at::_ops::add::call", "at::_ops::add_Tensor::call(at::Tensor const&)", station=3),
         Frame("pythonFallback", station=4, observer=True),
         Frame("pythonFallback", station=4, observer=True),
+        Frame("__torch_dispatch__", language="python", observer=True),
         Frame("nobody knows", known=False),
     )
     evidence = (Evidence(3, "the tensors", "{CPU}"), Evidence(8, "the <device>", "all done"))
@@ -72,7 +73,7 @@ def test_frames_stand_in_their_lanes_and_evidence_behind_them():
 
 def test_observers_and_strangers_are_named_once_beside_the_lanes():
     [path] = CallPathExplorer(made()).state["paths"]
-    assert (path["observer"], path["unknown"]) == (["pythonFallback"], ["nobody knows"])
+    assert (path["observer"], path["unknown"]) == (["pythonFallback", "__torch_dispatch__"], ["nobody knows"])
     assert path["note"] == "seen & noted"
 
 

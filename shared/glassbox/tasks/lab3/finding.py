@@ -22,8 +22,8 @@ def _torch_value(expression: Any, names: dict[str, Any]) -> Any:
     if isinstance(expression, str):
         return names[expression]
     if isinstance(expression, tuple | list):
-        op, *operands = expression
-        given = [_torch_value(each, names) for each in operands]
+        op, *parts = expression
+        given = [_torch_value(each, names) for each in parts]
         if op == "step":
             return (given[0] > 0).double()
         return getattr(torch, op)(*given) if op != "pow" else given[0] ** expression[2]

@@ -16,16 +16,18 @@ def _true_unary(op: str, grad: Any, saved: Any) -> Any:
     import torch
 
     given = torch.tensor(grad, dtype=torch.float64)
-    if op == "softmax":
-        result = torch.tensor(saved[0], dtype=torch.float64)
-        return torch.ops.aten._softmax_backward_data(given, result, saved[1], torch.float64).tolist()
-    if op == "relu":
-        x = torch.tensor(saved, dtype=torch.float64, requires_grad=True)
-        x.relu().backward(given)
-    else:
-        shape, dim, keepdim = saved
-        x = torch.zeros(shape, dtype=torch.float64, requires_grad=True)
-        (x.sum() if dim is None else x.sum(dim, keepdim)).backward(given)
+    match op:
+        case "softmax":
+            result = torch.tensor(saved[0], dtype=torch.float64)
+            return torch.ops.aten._softmax_backward_data(given, result, saved[1], torch.float64).tolist()
+        case "relu":
+            x = torch.tensor(saved, dtype=torch.float64, requires_grad=True)
+            x.relu().backward(given)
+        case _:
+            shape, dim, keepdim = saved
+            x = torch.zeros(shape, dtype=torch.float64, requires_grad=True)
+            (x.sum() if dim is None else x.sum(dim, keepdim)).backward(given)
+    assert x.grad is not None
     return x.grad.tolist()
 
 

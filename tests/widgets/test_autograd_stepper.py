@@ -19,7 +19,7 @@ from glassbox.draw.svg import mono_width
 from glassbox.records.engine_run import PHASES, STATES, EngineRun
 from glassbox.widgets.autograd_stepper import PROGRAMS, AutogradStepper, as_data
 from glassbox.xray import engine_run
-from glassbox.xray.engine_runs import as_text
+from glassbox.xray._engine_moments import as_text
 
 SIMPLE: tuple[str, dict[str, Any]] = ("s = a + b\nz = s * c", {"a": 2, "b": 3, "c": 4})
 MEET: tuple[str, dict[str, Any]] = ("p = a * b\nq = p + a\nr = q * p", {"a": 2, "b": 3})

@@ -8,14 +8,12 @@ the queue are worked out from the graph.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from ..records import Graph, GraphNode
+from ..records import Graph
 from ..records.engine_run import EngineFrame, EngineRun, NodeState
+from ._engine_moments import Moment, Walk, as_text, of_mini, of_torch
 from .graphs import grad_graph
-
-_ELEMENTS, _LENGTH = 6, 26
 
 
 def engine_run(program: str, lib: Any, **leaves: Any) -> EngineRun:
@@ -39,30 +37,13 @@ def engine_run(program: str, lib: Any, **leaves: Any) -> EngineRun:
     if result.grad_fn is None or result.numel() != 1:
         raise ValueError(f"engine_run: {last} must be made of the leaves and have one element, to go backward from.")
     graph = grad_graph(names=scope, **{last: result})
-    walk = _Walk(graph, _nodes_of(graph, result.grad_fn))
+    walk = Walk(graph, _nodes_of(graph, result.grad_fn))
     values = tuple(_value_of(graph, nr, scope) for nr in range(len(graph)))
     saved = tuple(_saved_by(graph, nr, node) for nr, node in enumerate(walk.nodes))
     used = [name for name in leaf_names if any(node.variable == name for node in graph.leaves())]
     frames = [*_forward(walk, used, lines, alive), *_backward(walk, result)]
     grads = tuple((name, as_text(scope[name].grad)) for name in leaf_names if scope[name].grad is not None)
     return EngineRun(tuple(lines), graph, values, saved, (*frames, _end(frames[-1], grads)), grads)
-
-
-def as_text(tensor: Any) -> str:
-    """A tensor's numbers, short; its shape where they are many."""
-    if tensor is None:
-        return ""
-    if tensor.numel() <= _ELEMENTS:
-        written = _written(tensor.tolist())
-        if len(written) <= _LENGTH:
-            return written
-    return "x".join(map(str, tensor.shape)) + " numbers"
-
-
-def _written(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(_written, value))}]"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _floats(value: Any) -> Any:
@@ -114,46 +95,11 @@ def _saved_by(graph: Graph, nr: int, node: Any) -> tuple[tuple[str, str, str], .
     )
 
 
-@dataclass
-class _Walk:
-    """The graph of a run, and where the engine stands in it."""
-
-    graph: Graph
-    nodes: list[Any]
-    place: dict[Any, int] = field(init=False)
-    edges: list[tuple[int, int, int, int]] = field(init=False)
-    state: list[str] = field(init=False)
-    waits: list[int | None] = field(init=False)
-    arrived: list[str] = field(init=False)
-    freed: list[bool] = field(init=False)
-
-    def __post_init__(self) -> None:
-        count = len(self.graph)
-        self.place = {node: nr for nr, node in enumerate(self.nodes)}
-        self.edges = list(self.graph.edges())
-        self.state = ["absent"] * count
-        self.waits = [None] * count
-        self.arrived = [""] * count
-        self.freed = [False] * count
-
-    def frame(self, phase: str, text: str, line: int = -1, queue: Sequence[int] = (), flows: Any = ()) -> EngineFrame:
-        nodes = tuple(map(NodeState, self.state, self.waits, self.arrived, self.freed))
-        return EngineFrame(phase, line, text, nodes, tuple(queue), tuple(flows))
-
-    def label(self, nr: int) -> str:
-        node = self.graph[nr]
-        return f"{node.name} of {node.variable}" if node.variable else node.name
-
-    def edges_of(self, nr: int) -> dict[int, int]:
-        """Which of the node's gradients goes along which edge: {output: edge}."""
-        return {edge[1]: place for place, edge in enumerate(self.edges) if edge[0] == nr}
-
-
 # Forward
 
 
 def _forward(
-    walk: _Walk, leaves: Sequence[str], lines: Sequence[str], alive: Sequence[set[Any]]
+    walk: Walk, leaves: Sequence[str], lines: Sequence[str], alive: Sequence[set[Any]]
 ) -> Iterator[EngineFrame]:
     for node in walk.graph.leaves():
         walk.state[node.id] = "made"
@@ -176,7 +122,7 @@ def _forward(
         yield walk.frame("forward", text, line)
 
 
-def _kept_words(walk: _Walk, nr: int) -> list[str]:
+def _kept_words(walk: Walk, nr: int) -> list[str]:
     own = walk.graph[nr].name
     return [each.variable or f"{each.name} of {own}" for each in walk.graph[nr].saved]
 
@@ -184,7 +130,7 @@ def _kept_words(walk: _Walk, nr: int) -> list[str]:
 # Backward
 
 
-def _backward(walk: _Walk, result: Any) -> Iterator[EngineFrame]:
+def _backward(walk: Walk, result: Any) -> Iterator[EngineFrame]:
     counts = [sum(edge[2] == nr for edge in walk.edges) for nr in range(len(walk.nodes))]
     walk.waits = list(counts)
     walk.state = ["waiting" if count else "ready" for count in counts]
@@ -200,24 +146,12 @@ def _backward(walk: _Walk, result: Any) -> Iterator[EngineFrame]:
         f"The pass begins with the gradient 1 at {walk.label(root)}, which waits for nothing: it is ready.",
         queue=[root],
     )
-    moments = _of_torch if "torch" in type(result).__module__ else _of_mini
+    moments = of_torch if "torch" in type(result).__module__ else of_mini
     for moment in moments(walk, result):
         yield _step(walk, moment)
 
 
-@dataclass(frozen=True)
-class _Moment:
-    """A node has run: what went along which edge, and how the engine stands after it."""
-
-    node: int
-    sent: dict[int, str]
-    waits: dict[int, int]
-    arrived: dict[int, str]
-    queue: list[int]
-    leaf_grad: str
-
-
-def _step(walk: _Walk, moment: _Moment) -> EngineFrame:
+def _step(walk: Walk, moment: Moment) -> EngineFrame:
     nr = moment.node
     before = walk.state
     walk.state = ["done" if each == "running" else each for each in before]
@@ -238,7 +172,7 @@ def _step(walk: _Walk, moment: _Moment) -> EngineFrame:
     return walk.frame("backward", _told(walk, moment, joined, added), queue=moment.queue, flows=moment.sent.items())
 
 
-def _told(walk: _Walk, moment: _Moment, joined: Sequence[int], added: Sequence[int]) -> str:
+def _told(walk: Walk, moment: Moment, joined: Sequence[int], added: Sequence[int]) -> str:
     nr = moment.node
     node = walk.graph[nr]
     if node.leaf is not None:
@@ -270,82 +204,3 @@ def _end(last: EngineFrame, grads: Sequence[tuple[str, str]]) -> EngineFrame:
 
 def _listed(words: Sequence[str]) -> str:
     return ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else "".join(words)
-
-
-@dataclass
-class _Seen:
-    """What hooks on the nodes saw: which one ran, and the gradients that it handed on."""
-
-    order: list[int] = field(default_factory=list)
-    sent: list[tuple[Any, ...]] = field(default_factory=list)
-
-    def watch(self, walk: _Walk) -> list[Any]:
-        def hook_of(nr: int) -> Any:
-            def hook(grad_inputs: Any, grad_outputs: Any) -> None:
-                self.order.append(nr)
-                self.sent.append(tuple(grad_inputs))
-
-            return hook
-
-        return [node.register_hook(hook_of(nr)) for nr, node in enumerate(walk.nodes)]
-
-
-def _of_mini(walk: _Walk, result: Any) -> Iterator[_Moment]:
-    from ..mini.autograd.graph import steps
-
-    seen = _Seen()
-    handles = seen.watch(walk)
-    for node, task in steps(result):
-        nr = walk.place[node]
-        edges = walk.edges_of(nr)
-        sent = {edges[k]: as_text(grad) for k, grad in enumerate(seen.sent[-1]) if k in edges}
-        targets = dict.fromkeys(walk.edges[edge][2] for edge in sent)
-        yield _Moment(
-            nr,
-            sent,
-            {target: task.dependencies[walk.nodes[target]] for target in targets},
-            {target: as_text(task.buffers.get(walk.nodes[target])) for target in targets},
-            [walk.place[ready] for _, _, ready in sorted(task.ready, key=lambda each: each[:2])],
-            _leaf_grad(node),
-        )
-    for handle in handles:
-        handle.remove()
-
-
-def _of_torch(walk: _Walk, result: Any) -> Iterator[_Moment]:
-    seen = _Seen()
-    handles = seen.watch(walk)
-    result.backward()
-    for handle in handles:
-        handle.remove()
-    waits = [count or 0 for count in walk.waits]
-    sums: dict[int, Any] = {}
-    queue = [walk.graph.roots[0][0]]
-    for nr, grads in zip(seen.order, seen.sent, strict=True):
-        queue.remove(nr)
-        edges = walk.edges_of(nr)
-        sent = {edges[k]: grad for k, grad in enumerate(grads) if k in edges}
-        for edge, grad in sent.items():
-            target = walk.edges[edge][2]
-            sums[target] = sums[target] + grad if target in sums else grad
-            waits[target] -= 1
-            if not waits[target]:
-                queue.append(target)
-        queue.sort(key=lambda each: (-_urgency(walk.graph[each]), seen.order.index(each)))
-        targets = dict.fromkeys(walk.edges[edge][2] for edge in sent)
-        yield _Moment(
-            nr,
-            {edge: as_text(grad) for edge, grad in sent.items()},
-            {target: waits[target] for target in targets},
-            {target: as_text(sums[target]) for target in targets},
-            list(queue),
-            _leaf_grad(walk.nodes[nr]),
-        )
-
-
-def _urgency(node: GraphNode) -> float:
-    return float("inf") if node.sequence_nr is None else node.sequence_nr
-
-
-def _leaf_grad(node: Any) -> str:
-    return as_text(node.variable.grad) if hasattr(node, "variable") else ""

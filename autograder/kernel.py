@@ -51,6 +51,9 @@ sys.meta_path.append(StandIns({packages!r}))
 # What takes seconds to import is there before the clock of a cell runs.
 for package in {real!r}:
     __import__(package)
+if {real!r}:
+    from glassbox.tasks.building import warm
+    warm()
 
 class KeepGoing(ast.NodeTransformer):
     """A statement that fails costs itself, not what stands below it in its cell."""

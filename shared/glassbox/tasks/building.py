@@ -60,6 +60,19 @@ def steady() -> Iterator[None]:
         yield
 
 
+def warm() -> None:
+    """Runs one operator under a dispatch mode. The first one makes PyTorch import what takes seconds."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Nothing(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    with Nothing():
+        torch.ones(1)
+
+
 def finished(names: Sequence[str], call: Sequence[Any], value: Any) -> Any:
     """What a call gave, and where the text's program has an attribute `after`, what that says once all is over."""
     after: Callable[[], Any] | None = getattr(call[0], "after", None) if names else None

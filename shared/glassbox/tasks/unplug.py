@@ -8,6 +8,7 @@ a line that seeds a generator or prints a tensor above a piece must not cost the
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.abc
 import sys
 import types
@@ -107,6 +108,50 @@ class UnpluggedModule(types.ModuleType):
 STAND_IN = (Unplugged, UnpluggedModule)
 
 
+class UnpluggedPart(UnpluggedModule):
+    """A part of a package that stays, such as torch.fx of torch: unplugged for all but the package's own code, which
+    reaches for it in the middle of a call.
+    """
+
+    def __init__(self, part: types.ModuleType) -> None:
+        super().__init__(part.__name__)
+        known = {key: value for key, value in vars(part).items() if key.startswith("__")}
+        self.__dict__.update(known, _part=part, _plugged=False)
+
+    def __getattr__(self, name: str) -> Any:
+        inside = (self.__name__.partition(".")[0], "importlib", "_frozen_importlib")
+        asking = sys._getframe(1).f_globals.get("__name__", "")
+        if self.__dict__["_plugged"] or asking.partition(".")[0] in inside:
+            return getattr(self.__dict__["_part"], name)
+        return super().__getattr__(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.__dict__["_part"], name, value)
+
+
+def _parts(packages: Collection[str]) -> list[UnpluggedPart]:
+    """Stand-ins for the parts among these, and for what lies in them. The finder would stand in for PyTorch's own
+    code as well, so they are loaded first.
+    """
+    names = [name for name in packages if "." in name and name.partition(".")[0] in sys.modules]
+    for name in names:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    return [UnpluggedPart(module) for name, module in list(sys.modules.items()) if _within(name, names) and module]
+
+
+def _put(name: str, module: types.ModuleType) -> None:
+    """Makes it what an import of this name gives, and what the module above has under its name."""
+    sys.modules[name] = module
+    above, _, key = name.rpartition(".")
+    if key in vars(sys.modules[above]):
+        vars(sys.modules[above])[key] = module
+
+
+def _within(name: str, packages: Collection[str]) -> bool:
+    return name in packages or any(name.startswith(f"{package}.") for package in packages)
+
+
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds a stand-in for every module of some packages; placed on `sys.meta_path`."""
 
@@ -114,8 +159,8 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.packages = packages
 
     def holds(self, name: str) -> bool:
-        """True for the modules of the packages; one of them may itself be a part of a package, as "torch.fx"."""
-        return _within(name, self.packages)
+        """True for the modules of the packages."""
+        return name.partition(".")[0] in self.packages
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """A specification of which nothing is loaded but the stand-in."""
@@ -131,7 +176,8 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 @contextlib.contextmanager
 def unplugged(function: Callable[..., Any], packages: Collection[str]) -> Iterator[None]:
-    """Within the block, imports of `packages` and what `function` finds of them in its module are stand-ins.
+    """Within the block, imports of `packages` and what `function` finds of them in its module are stand-ins. A
+    name with a dot is a part of a package that stays.
 
     Every change is undone on leaving, whatever happens inside.
     """
@@ -141,7 +187,7 @@ def unplugged(function: Callable[..., Any], packages: Collection[str]) -> Iterat
     names = getattr(_inner(function), "__globals__", {})
     swapped = {key: value for key, value in names.items() if _within(_module(value), packages)}
     hidden = {key: sys.modules.pop(key) for key in list(sys.modules) if finder.holds(key)}
-    parts = _parts(hidden)
+    parts = _parts(packages)
     loaded = set(sys.modules)
     sys.meta_path.insert(0, finder)
     try:
@@ -149,8 +195,8 @@ def unplugged(function: Callable[..., Any], packages: Collection[str]) -> Iterat
             names[key] = Unplugged(
                 getattr(value, "__name__", None) or f"{_module(value).partition('.')[0]} ({key})"
             )
-        for parent, key, _ in parts:
-            setattr(parent, key, UnpluggedModule(f"{parent.__name__}.{key}"))
+        for part in parts:
+            _put(part.__name__, part)
         yield
     finally:
         sys.meta_path.remove(finder)
@@ -159,24 +205,10 @@ def unplugged(function: Callable[..., Any], packages: Collection[str]) -> Iterat
         for key in [key for key, value in names.items() if isinstance(value, STAND_IN)]:
             del names[key]
         names.update(swapped)
-        for parent, key, value in parts:
-            setattr(parent, key, value)
+        for part in parts:
+            _put(part.__name__, part.__dict__["_part"])
+            part.__dict__["_plugged"] = True  # whoever took hold of it meanwhile has the real one now
         _advice = advice
-
-
-def _parts(hidden: dict[str, types.ModuleType]) -> list[tuple[types.ModuleType, str, types.ModuleType]]:
-    """(parent, name in it, module) of those hidden modules whose parent stays: it knows them without an import."""
-    found = []
-    for name, module in hidden.items():
-        above, _, key = name.rpartition(".")
-        parent = sys.modules.get(above)
-        if parent is not None and vars(parent).get(key) is module:
-            found.append((parent, key, module))
-    return found
-
-
-def _within(name: str, packages: Collection[str]) -> bool:
-    return name in packages or any(name.startswith(f"{package}.") for package in packages)
 
 
 def _drop_tainted(loaded: set[str]) -> None:
@@ -185,11 +217,16 @@ def _drop_tainted(loaded: set[str]) -> None:
     tainted = {
         name.partition(".")[0]
         for name, module in fresh.items()
-        if isinstance(module, STAND_IN) or any(isinstance(v, STAND_IN) for v in list(vars(module).values()))
+        if any(_stands_in(value) for value in (module, *vars(module).values()))
     }
     for name in fresh:
         if name.partition(".")[0] in tainted:
             del sys.modules[name]
+
+
+def _stands_in(value: object) -> bool:
+    """Whether it still will once the block is left."""
+    return isinstance(value, STAND_IN) and not isinstance(value, UnpluggedPart)
 
 
 def _inner(function: Any) -> Any:

@@ -151,6 +151,7 @@ run_within = Task(
     minutes=35,
     difficulty=4,
     unplugged=UNPLUGGED,
+    seconds=6.0,
     builds=("program",),
     oracle=_true_run_within,
     properties=(

@@ -169,6 +169,7 @@ hidden_copies = Task(
     minutes=35,
     difficulty=4,
     unplugged=UNPLUGGED,
+    seconds=6.0,
     builds=("program", "text"),
     oracle=_true_hidden_copies,
     properties=(

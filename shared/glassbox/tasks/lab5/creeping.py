@@ -218,6 +218,7 @@ float64_sources = Task(
     minutes=30,
     difficulty=3,
     unplugged=UNPLUGGED,
+    seconds=6.0,
     builds=("program",),
     oracle=_true_float64_sources,
     properties=(
@@ -252,7 +253,7 @@ float64_sources = Task(
             "tensors from outside",
             weight=2,
             corners=(_of(_outside, head=True), _of(_outside_number, _cast, head=True)),
-            draws=(_of(_outside, _outside_number, head=True, count=1), _of(_outside, _spread, _cast, head=True)),
+            draws=(_of(_outside, _outside, _outside_number, head=True), _of(_outside, _spread, _cast, head=True)),
             why="a table that NumPy made is float64, and no operator of the program made it",
             slip="a float64 input that no earlier call gave out does not excuse a float64 output",
             count=8,

@@ -72,24 +72,25 @@ class Draft:
         dim = self.rng.randint(0, 1)
         kept = (self.shapes[one][1 - dim],)
         how = self.rng.choice(("sum", "mean", "amax"))
-        text, shape = self.rng.choice(((f"{how}({dim})", kept), (f"{how}({dim})", kept), ("sum()", ()), ("mean()", ())))
+        over = f"{how}({dim})", kept
+        ways: tuple[tuple[str, Ints], ...] = (over, over, ("sum()", ()), ("mean()", ()))
+        text, shape = self.rng.choice(ways)
         return self.let(f"{one}.{text}", shape)
 
     def view(self) -> str:
         """A view of a matrix."""
         one = self.any(2)
         rows, columns = self.shapes[one]
-        text, shape = self.rng.choice(
-            (
-                ("t()", (columns, rows)),
-                ("[1:]", (rows - 1, columns)),
-                ("[0]", (columns,)),
-                (f"unsqueeze({self.rng.randint(0, 2)})", ()),
-                ("[:, 1]", (rows,)),
-                (f"expand(3, {rows}, {columns})", (3, rows, columns)),
-                ("detach()", (rows, columns)),
-            )
+        ways: tuple[tuple[str, Ints], ...] = (
+            ("t()", (columns, rows)),
+            ("[1:]", (rows - 1, columns)),
+            ("[0]", (columns,)),
+            (f"unsqueeze({self.rng.randint(0, 2)})", ()),
+            ("[:, 1]", (rows,)),
+            (f"expand(3, {rows}, {columns})", (3, rows, columns)),
+            ("detach()", (rows, columns)),
         )
+        text, shape = self.rng.choice(ways)
         if rows < 3 and text == "[1:]":
             text, shape = "t()", (columns, rows)
         if text.startswith("unsqueeze"):

@@ -73,20 +73,24 @@ def _convolution(rng: random.Random) -> Case:
     return (_text(rng, layers, (rng.randint(1, 3), channels, size, size)),)
 
 
-def _along_a_line(rng: random.Random) -> Case:
-    """Convolutions over one dimension, and one turned around."""
+def _grouped(rng: random.Random) -> Case:
+    return _along_a_line(rng, rng.choice((2, 4)))
+
+
+def _along_a_line(rng: random.Random, groups: int = 0) -> Case:
+    """Convolutions over one dimension."""
     channels = rng.choice((2, 4))
     layers = [
         f"nn.Conv1d({channels}, 4, 3, dilation={rng.choice((1, 2))})",
         _activation(rng),
-        f"nn.Conv1d(4, 4, {rng.choice((1, 3))}, groups={rng.choice((1, 2, 4))})",
+        f"nn.Conv1d(4, 4, {rng.choice((1, 3))}, groups={groups or rng.choice((1, 2, 4))})",
     ]
     return (_text(rng, layers, (rng.randint(1, 3), channels, rng.randint(9, 16))),)
 
 
 def _attention(rng: random.Random) -> Case:
     width, length, batch = rng.choice((3, 4, 6)), rng.randint(2, 6), rng.randint(2, 4)
-    parts = {name: f"nn.Linear({width}, {width})" for name in ("query", "key", "value")}
+    parts = dict.fromkeys(("query", "key", "value"), f"nn.Linear({width}, {width})")
     forward = [
         f"scores = torch.bmm(self.query(x), self.key(x).transpose(1, 2)) / {width}",
         rng.choice(("weights = scores.softmax(-1)", "weights = F.softmax(scores, 2)", "weights = scores.sigmoid()")),
@@ -124,14 +128,19 @@ def _by_value(rng: random.Random) -> Case:
     return (_net(rng, parts, forward, (rows, width)),)
 
 
-def _products(rng: random.Random) -> Case:
+def _added(rng: random.Random) -> Case:
+    """Products with something added to them."""
+    return _products(rng, "return torch.baddbmm(y, y, z)")
+
+
+def _products(rng: random.Random, ending: str = "") -> Case:
     """No layer at all."""
     width, rows, batch = rng.randint(2, 6), rng.randint(2, 6), rng.randint(2, 4)
     parts = {"w": f"nn.Parameter(torch.rand({width}, {rng.randint(2, 6)}))"}
     forward = [
         rng.choice(("y = x @ self.w", "y = torch.einsum('bij,jk->bik', x, self.w)")),
         rng.choice(("z = y.transpose(1, 2) @ y", "z = torch.einsum('bij,bik->bjk', y, y)")),
-        rng.choice(("return y @ z", "return torch.baddbmm(y, y, z)", "return z.sum(0) @ z[0]")),
+        ending or rng.choice(("return y @ z", "return torch.baddbmm(y, y, z)", "return z.sum(0) @ z[0]")),
     ]
     return (_net(rng, parts, forward, (batch, rows, width)),)
 
@@ -148,6 +157,7 @@ portrait = Task(
     minutes=25,
     difficulty=3,
     unplugged=UNPLUGGED,
+    seconds=6.0,
     builds=("model", "x"),
     oracle=_true_portrait,
     properties=(
@@ -172,7 +182,7 @@ portrait = Task(
         Property(
             "FLOPs of products",
             weight=2,
-            corners=_draws(_attention, _products),
+            corners=_draws(_attention, _added),
             draws=_draws(_products, _attention, _products),
             why="nearly all the arithmetic of a model is in its matrix products",
             slip="two FLOPs for each multiplication: 2 * rows * inner * columns, and times the batch for bmm",
@@ -181,7 +191,7 @@ portrait = Task(
         Property(
             "FLOPs of convolutions",
             weight=2,
-            corners=_draws(_convolution, _along_a_line),
+            corners=_draws(_convolution, _grouped),
             draws=_draws(_convolution, _along_a_line),
             why="each output element is a sum over the kernel and over the input channels of its group",
             slip="groups, strides and dilation are in the shapes of weight and output already",
@@ -199,8 +209,8 @@ portrait = Task(
     ),
     hints=(
         "Take the mode of task 1. A dictionary from name to calls keeps the order in which names first came.",
-        "mm, addmm, bmm and baddbmm: 2 * (elements of the output) * (the inner size). The inner size is the last of the "
-        "first matrix; of addmm and baddbmm, the first argument is what is added.",
+        "mm, addmm, bmm and baddbmm: 2 * (elements of the output) * (the inner size). The inner size is the last of "
+        "the first matrix; of addmm and baddbmm, the first argument is what is added.",
         "A convolution: 2 * (elements of the output) * (elements of weight[0]). "
         "sorted is stable, so sorting by -calls keeps the order of the rest.",
     ),

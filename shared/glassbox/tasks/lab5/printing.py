@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..building import built
 from ..model import Property, Task
 from .drafting import IN_PLACE, Draft, pointwise, product, program, reduction, view
@@ -132,6 +130,7 @@ op_lines = Task(
     minutes=25,
     difficulty=2,
     unplugged=UNPLUGGED,
+    seconds=6.0,
     builds=("program",),
     oracle=_true_op_lines,
     properties=(

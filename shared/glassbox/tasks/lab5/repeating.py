@@ -163,6 +163,46 @@ def _almost(draft: Draft) -> None:
     _let(draft, right)
 
 
+def _turned(draft: Draft) -> None:
+    """A square matrix and its transpose differ in their strides alone."""
+    size, u = draft.rng.randint(2, 8), draft.rng.choice(UNARY[:-1])
+    one = _let(draft, f"torch.rand({size}, {size})")
+    for text in (f"{one}.{u}()", f"{one}.t().{u}()", f"torch.{u}({one})"):
+        _let(draft, text)
+
+
+def _moved(draft: Draft) -> None:
+    """Two rows of one matrix differ in their offset alone."""
+    one, u = draft.rng.choice(_bases(draft)), draft.rng.choice(UNARY[:-1])
+    for text in (f"{one}[0].{u}()", f"{one}[1].{u}()", f"torch.{u}({one}[0])"):
+        _let(draft, text)
+
+
+def _swapped(draft: Draft) -> None:
+    """The same operands in another order, and under another operator."""
+    one, other = draft.rng.sample(_bases(draft), 2)
+    for u in draft.rng.sample(UNARY[:-1], 2):
+        _let(draft, f"{one}.{u}()")
+    _let(draft, f"{one} - {other}")
+    _let(draft, f"{other} - {one}")
+
+
+def _numbers(draft: Draft) -> None:
+    """The same operator with another number."""
+    one = draft.rng.choice(_bases(draft))
+    few, many = draft.rng.sample(range(2, 9), 2)
+    left, right = draft.rng.choice(((f"{one} * {few}", f"{one} * {many}"), (f"{one}.sum(0)", f"{one}.sum(1)")))
+    _let(draft, left)
+    _let(draft, right)
+
+
+def _made(draft: Draft) -> None:
+    """The same factory twice: there is nothing to go by."""
+    text = draft.rng.choice(("torch.ones(4, 3)", "torch.zeros(5)", "torch.arange(6)", "torch.full((2, 3), 4.0)"))
+    _let(draft, text)
+    _let(draft, text)
+
+
 def _copied(draft: Draft) -> None:
     """The same values in memory of their own."""
     one = draft.rng.choice(_bases(draft))
@@ -176,8 +216,9 @@ def _recycled(draft: Draft) -> None:
     """Memory that is given back and taken again: the address is the same, the tensor is not."""
     rng = draft.rng
     name = draft._free.pop()
-    size, how = rng.randint(20, 90), rng.choice(("sum()", "exp()", "mean()"))
-    for value in rng.sample(range(2, 9), rng.randint(2, 3)):
+    # So large that an allocator gives the same place again at once.
+    size, how = rng.randint(1500, 8000), rng.choice(("sum()", "exp()", "mean()"))
+    for value in rng.sample(range(2, 9), 3):
         draft.lines.append(f"{name} = torch.full(({size},), {value}.0)")
         _let(draft, f"{name}.{how}")
         draft.lines.append(f"del {name}")
@@ -248,13 +289,14 @@ repeated_work = Task(
     minutes=45,
     difficulty=5,
     unplugged=UNPLUGGED,
+    seconds=6.0,
     builds=("program",),
     oracle=_true_repeated_work,
     properties=(
         Property(
             "the same call again, however it is written",
             weight=2,
-            corners=(_of(_again, _again), _of(_again, _almost)),
+            corners=(_of(_again, _almost), _of(_turned, _swapped), _of(_moved, _numbers)),
             draws=(_of(_again, _again, count=2), _of(_again, _almost, count=1)),
             why="what a compiler finds by itself (common subexpressions) a mode finds in the program as it runs",
             slip="the operator, every tensor's storage and layout, and all other arguments, in their order",
@@ -281,7 +323,7 @@ repeated_work = Task(
         Property(
             "random numbers, views, factories",
             weight=1,
-            corners=(_of(_random, _again), _of(_no_work, _again)),
+            corners=(_of(_random, _again), _of(_no_work, _made, _again)),
             draws=(_of(_random, _again, _no_work), _of(_no_work, _again, _again)),
             why="random numbers twice are meant twice; a view costs nothing",
             slip="PyTorch knows which operators draw random numbers: their tags say it",

@@ -86,13 +86,13 @@ def _same(shaped: _Shaped) -> None:
 
 
 def _write(shaped: _Shaped) -> None:
-    """In-place operators: what comes back is the tensor itself."""
+    """In-place operators, also through views."""
     rng = shaped.rng
     shaped.lines.append(
         rng.choice(("x.add_(1)", "x = x.mul_(2)", "x[0].fill_(3)", "x.t().relu_()", "x += 1", "x = x.clone().zero_()"))
     )
     if rng.random() < 0.5:
-        shaped.lines += ["z = x", "z.neg_()", "x = x if z is x else x[0]"]
+        shaped.lines += [rng.choice(("z = x.t()", "z = x[1:].t()")), "x = x[0] if z.is_contiguous() else x"]
 
 
 def _factory(shaped: _Shaped) -> None:
@@ -142,6 +142,17 @@ def _by_shape(shaped: _Shaped) -> None:
 
 def _asks(shaped: _Shaped) -> None:
     """A line that cannot be answered without data."""
+    shaped.rng.choice((_asks_a_number, _asks_a_number, _asks_a_shape))(shaped)
+
+
+def _asks_a_shape(shaped: _Shaped) -> None:
+    """A tensor that has as many elements as the data say."""
+    texts = ("x.masked_select(x > 0)", "(x > 0).nonzero()", "torch.unique(x)", "x.masked_select(x != x)")
+    shaped.lines.append(f"x = {shaped.rng.choice(texts)}")
+
+
+def _asks_a_number(shaped: _Shaped) -> None:
+    """A number or a bool out of the data."""
     shaped.lines += shaped.rng.choice(
         (
             ["if x.sum() > 0:", "    x = x + 1"],
@@ -149,9 +160,6 @@ def _asks(shaped: _Shaped) -> None:
             ["x = x / float(x[0, 0])"],
             ["assert torch.equal(x, x)"],
             ["n = int((x > 0).sum())"],
-            ["x = x.masked_select(x > 0)"],
-            ["x = (x > 0).nonzero()"],
-            ["x = torch.unique(x)"],
             ["x = x if bool(x.any()) else -x"],
             ["x = x.mean(0) if (x == 0).all() else x"],
         )
@@ -179,6 +187,7 @@ shapes_only = Task(
     minutes=50,
     difficulty=5,
     unplugged=UNPLUGGED,
+    seconds=6.0,
     builds=("program",),
     oracle=_true_shapes_only,
     properties=(
@@ -188,7 +197,7 @@ shapes_only = Task(
             corners=(_of(_same), _of(_by_shape), _of(_write)),
             draws=(_of(_same, _write), _of(_same, _by_shape, _write), _of(_write, count=2)),
             why="a model of a hundred billion parameters can be looked at on a laptop",
-            slip="an in-place operator gives back the tensor that it wrote to, the very object",
+            slip="strides belong to it: whether a tensor is contiguous, its transpose and its rows depend on them",
             count=9,
         ),
         Property(
@@ -212,7 +221,7 @@ shapes_only = Task(
         Property(
             "programs that ask for data",
             weight=2,
-            corners=(_of(_asks), _of(_asks, _same), _of(_same, _factory)),
+            corners=(_of(_asks_a_number), _of(_asks_a_shape, _same), _of(_same, _factory)),
             draws=(
                 _of(_asks, _same),
                 _of(_asks, _factory),
@@ -226,12 +235,12 @@ shapes_only = Task(
         ),
     ),
     hints=(
-        'Compute on the meta device: torch.empty(shape, dtype=dtype, device="meta") has a shape and no memory, and every '
-        "operator knows what comes out.",
+        'Compute on the meta device: torch.empty(shape, dtype=dtype, device="meta") has a shape and no memory, and '
+        "every operator knows what comes out.",
         'torch.Tensor._make_wrapper_subclass(cls, shape, strides=..., dtype=..., device="cpu") makes a tensor of a '
         "subclass without data. Keep the meta tensor in it, as an attribute.",
-        "One TorchDispatchMode does all: take the meta tensors out of the arguments, set a device among them to meta, call, "
-        "wrap what comes out. Before that, look at func.tags. Plain tensors among the arguments go to meta as well.",
+        "One TorchDispatchMode does all: take the meta tensors out of the arguments, set a device among them to meta, "
+        "call, wrap what comes out. Before that, look at func.tags. Plain tensors go to meta as well.",
     ),
     read="notebook 05, 7. What else is built on this hook",
 )

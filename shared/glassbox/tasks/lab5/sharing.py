@@ -149,6 +149,7 @@ who_shares = Task(
     minutes=15,
     difficulty=2,
     unplugged=UNPLUGGED,
+    seconds=6.0,
     builds=("tensors",),
     oracle=_true_who_shares,
     properties=(

@@ -144,14 +144,24 @@ def _several(rng: random.Random) -> Case:
     return _case(rng, lines, (rng.randint(2, 5), width), "two")
 
 
-def _broken(rng: random.Random) -> Case:
+def _infinite(rng: random.Random) -> Case:
+    """Infinities, and no NaN."""
+    return _broken(rng, rng.choice(("(x * 200).exp()", "x.abs().sub(0.2).relu().log()")))
+
+
+def _nothing_finite(rng: random.Random) -> Case:
+    return _broken(rng, rng.choice(("x * float('nan')", "x.abs() / 0")))
+
+
+def _broken(rng: random.Random, how: str = "") -> Case:
     """Numbers that are none: some, all, or infinite ones."""
     width = rng.randint(2, 6)
-    how = rng.choice(
+    path = "1" if how else rng.choice(("1", "1", "2", "0"))
+    how = how or rng.choice(
         ("x.log()", "x / 0", "x.sqrt() * x", "x * float('nan')", "(x * 200).exp()", "x.acos()", "x.relu() / x.relu()")
     )
     lines = [*_class({}, [f"return {how}"], "Odd"), f"model = nn.Sequential(nn.Linear({width}, 4), Odd(), nn.ReLU())"]
-    return _case(rng, lines, (rng.randint(2, 5), width), rng.choice(("1", "1", "2", "0")))
+    return _case(rng, lines, (rng.randint(2, 5), width), path)
 
 
 def _whole(rng: random.Random) -> Case:
@@ -193,6 +203,7 @@ watch_layer = Task(
     minutes=25,
     difficulty=3,
     unplugged=UNPLUGGED,
+    seconds=6.0,
     builds=("model", "x"),
     oracle=_true_watch_layer,
     canon=_canon,
@@ -218,7 +229,7 @@ watch_layer = Task(
         Property(
             "NaN, infinities, integers and nothing",
             weight=2,
-            corners=_draws(_broken, _whole),
+            corners=_draws(_infinite, _infinite, _nothing_finite, _broken, _whole),
             draws=_draws(_broken, _whole, _broken),
             why="one NaN makes every mean NaN; the finite values still tell what the rest is like",
             slip="mean and std are those of the finite values, correction=0; without any they are None",
@@ -237,8 +248,9 @@ watch_layer = Task(
     ),
     hints=(
         "model.get_submodule(path) finds the layer; layer.register_forward_hook(hook) returns a handle with remove().",
-        "The hook is called as hook(module, inputs, output) after each call. Let it append to a list, and return nothing.",
-        "values = t.detach().double(); values[values.isfinite()] are the finite ones; put handle.remove() into a finally.",
+        "The hook is called as hook(module, inputs, output) after each call. Let it append to a list and return None.",
+        "values = t.detach().double(); values[values.isfinite()] are the finite ones. "
+        "Put handle.remove() into a finally.",
     ),
     read="notebook 05, 3. One layer, watched by a hook",
 )

@@ -27,11 +27,13 @@ from reading import (
     sections,
 )
 
+from glassbox.start import SECTIONS
+
 Notebook = nbformat.NotebookNode
 
 
-def test_the_start_page_and_the_storage_notebook_are_here() -> None:
-    assert {"00_start", "01_storage"} <= {path.stem for path in NOTEBOOKS}
+def test_the_start_page_and_the_notebook_of_each_section_are_here() -> None:
+    assert {"00_start", *(section.notebook for section in SECTIONS)} <= {path.stem for path in NOTEBOOKS}
 
 
 def test_it_is_valid_nbformat_4_5(notebook: Notebook) -> None:
@@ -115,13 +117,25 @@ def test_its_links_lead_somewhere(path: Path, notebook: Notebook) -> None:
     assert [t for t in targets if not t.is_relative_to(ROOT)] == []
 
 
+def test_what_is_often_told_wrong_is_marked_in_one_form(notebook: Notebook) -> None:
+    """A quoted paragraph is for nothing else: the usual claim, then what was just seen."""
+    quoted = [line for cell in prose(notebook) for line in cell.source.splitlines() if line.startswith(">")]
+    form = r"> \*\*Often told otherwise\.\*\* .{20,}"
+    assert [line for line in quoted if not re.fullmatch(form, line)] == []
+
+
+def test_the_notebook_of_a_section_ends_with_a_check_of_six_to_eight_predictions(
+    path: Path, notebook: Notebook
+) -> None:
+    checks = [cells for cells in sections(notebook) if cells[0].source.startswith("## Check yourself")]
+    asked = [sum("predict(" in cell.source for cell in cells if cell.cell_type == "code") for cells in checks]
+    # The review, which has no lab, asks in its own way.
+    if path.stem in {section.notebook for section in SECTIONS if section.lab}:
+        assert len(asked) == 1 and 6 <= asked[0] <= 8
+
+
 def test_its_asserts_can_fail(notebook: Notebook) -> None:
-    idle = [
-        (cell.id, ast.unparse(a))
-        for cell in code(notebook)
-        for a in asserts(cell.source)
-        if cannot_fail(a.test)
-    ]
+    idle = [(cell.id, ast.unparse(a)) for cell in code(notebook) for a in asserts(cell.source) if cannot_fail(a.test)]
     assert idle == []
 
 
@@ -196,9 +210,7 @@ def _answers(executed: Notebook) -> dict[int, dict[str, object]]:
     found = {}
     for cell in code(executed):
         if "prediction" in cell.metadata:
-            printed = "".join(
-                o.text for o in cell.outputs if o.output_type == "stream" and o.name == "stdout"
-            )
+            printed = "".join(o.text for o in cell.outputs if o.output_type == "stream" and o.name == "stdout")
             found[cell.metadata["prediction"]] = json.loads(printed)
     return found
 
@@ -211,16 +223,12 @@ def test_an_assert_that_cannot_fail_is_recognised(condition: str) -> None:
     assert cannot_fail(ast.parse(condition, mode="eval").body)
 
 
-@pytest.mark.parametrize(
-    "condition", ["x == 1", "x", "f(x)", "x.y == x.z", "not x", "x == 1 and True", "f(1) == f(2)"]
-)
+@pytest.mark.parametrize("condition", ["x == 1", "x", "f(x)", "x.y == x.z", "not x", "x == 1 and True", "f(1) == f(2)"])
 def test_an_assert_that_can_fail_is_let_be(condition: str) -> None:
     assert not cannot_fail(ast.parse(condition, mode="eval").body)
 
 
-@pytest.mark.parametrize(
-    "text", [">>> a + b", "Out[3]: 7", "so:\ntensor([1., 2.])", "RuntimeError: view size"]
-)
+@pytest.mark.parametrize("text", [">>> a + b", "Out[3]: 7", "so:\ntensor([1., 2.])", "RuntimeError: view size"])
 def test_pasted_output_is_recognised(text: str) -> None:
     assert pasted_output(text)
     assert not pasted_output("The message names `RuntimeError`, and tensors are " + "plain.")

@@ -71,7 +71,7 @@ class _Watch:
         waiting, nodes = list(tensors.values()), set()
         while waiting:
             tensor = waiting.pop(0)
-            kept = [("", "", self.base(tensor))]
+            kept = [("", "", internals.base_of(tensor))]
             graph = [tensor.grad_fn] if tensor.grad_fn is not None else []
             while graph:
                 node = graph.pop()
@@ -106,8 +106,8 @@ class _Watch:
             known[key] = (storage, shape, before.label if same and before is not None else "")
         for key, tensor in tensors.items():
             storage, shape, label = known[key]
-            base = self.base(tensor)
-            views = [names[k][0] for k, t in tensors.items() if k in names and self.base(t) is tensor]
+            base = internals.base_of(tensor)
+            views = [names[k][0] for k, t in tensors.items() if k in names and internals.base_of(t) is tensor]
             label = label or names.get(key, [""])[0] or (f"base of {views[0]}" if views else "")
             known[key] = (storage, shape, label)
             yield LiveTensor(
@@ -155,9 +155,6 @@ class _Watch:
     def is_storage(self, value: Any) -> bool:
         raise NotImplementedError
 
-    def base(self, tensor: Any) -> Any:
-        raise NotImplementedError
-
     def saved(self, node: Any) -> Iterator[tuple[str, Any]]:
         raise NotImplementedError
 
@@ -181,9 +178,6 @@ class _TorchWatch(_Watch):
 
     def is_storage(self, value: Any) -> bool:
         return isinstance(value, sys.modules["torch"].UntypedStorage)
-
-    def base(self, tensor: Any) -> Any:
-        return internals.base_of(tensor)
 
     def saved(self, node: Any) -> Iterator[tuple[str, Any]]:
         from ._torch_internals import graph as inside
@@ -217,9 +211,6 @@ class _MiniWatch(_Watch):
         from ..mini.c10.storage import Storage
 
         return isinstance(value, Storage)
-
-    def base(self, tensor: Any) -> Any:
-        return tensor._base
 
     def saved(self, node: Any) -> Iterator[tuple[str, Any]]:
         for name in dir(type(node)):

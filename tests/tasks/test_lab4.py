@@ -233,14 +233,16 @@ def test_the_lab_needs_nothing_that_comes_later():
         "from glassbox import mini",
         "from glassbox.mini.aten import tensor_iterator",
         "from glassbox.mini.models import digits, mlp",
+        "from glassbox.tasks.capstone import gathered",
         "from glassbox.tasks.play import running_on",
         "from glassbox.tasks import check as _check",
     }
     assert {line.split()[1] for line in imports - ours} == {"itertools", "math", "time"}
 
 
-def test_cells_to_play_in_run_on_the_solutions(capsys):
+def test_cells_to_play_in_run_on_the_solutions(capsys, monkeypatch):
     """In order, as a notebook runs them; none says that something cannot run yet."""
+    monkeypatch.chdir(LAB.folder)
     namespace = {}
     for cell in LAB.notebook["cells"]:
         if cell["cell_type"] == "code" and not cell["id"].startswith("check_"):
@@ -250,6 +252,11 @@ def test_cells_to_play_in_run_on_the_solutions(capsys):
     assert "cannot run" not in said
     assert said.count("of the test pictures read right") == 2
     assert said.count("yours") == 9
+    assert said.count("of the pictures right") == 2
+    mine = namespace["mine"]
+    assert {f"yours (lab{number})" for number in range(1, 5)} <= set(mine.whose.values())
+    assert mine.calls["kernel_ready"] > 100
+    assert mine.calls["execute"] == 20
     assert "two streams: 10" in said
 
 

@@ -185,7 +185,8 @@ def test_what_it_shows_survives_a_static_export(executed: Notebook) -> None:
         if output.output_type in ("execute_result", "display_data")
     ]
     assert shown
-    assert [i for i, data in shown if not (data.get("text/html") or data.get("text/markdown"))] == []
+    lasting = ("text/html", "text/markdown", "image/png")
+    assert [i for i, data in shown if not any(data.get(kind) for kind in lasting)] == []
 
 
 def test_each_prediction_can_be_evaluated_where_it_stands(notebook: Notebook, executed: Notebook) -> None:

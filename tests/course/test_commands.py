@@ -219,7 +219,7 @@ def test_only_the_browser_run_may_select_nothing(
 ) -> None:
     monkeypatch.setattr(course, "browser_tests", lambda root: True)
     ends = {"browser": browser, "not browser": rest}
-    monkeypatch.setattr(subprocess, "call", lambda argv, **options: next((end for words, end in ends.items() if words in argv), 0))
+    monkeypatch.setattr(subprocess, "call", lambda argv, **options: next((ends[w] for w in argv if w in ends), 0))
     assert course.main(["test"], env) == code
 
 

@@ -99,7 +99,7 @@ def test_the_slopes_called_right_are_right_and_the_others_wrong():
     import random
 
     rng = random.Random(3)
-    for make in (*planting.ONE, *planting.TWO, *planting.CORNERS):
+    for make in (*planting.ONE, *planting.TWO, *planting.CORNERS, planting.LEFT, planting.RIGHT):
         for _ in range(4):
             made = make(rng)
             for name, slope in made.slopes.items():

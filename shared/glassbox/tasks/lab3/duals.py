@@ -149,16 +149,19 @@ def _tie(rng: random.Random) -> Case:
     return _case(w)
 
 
-def _at_zero(rng: random.Random) -> Case:
+def _at_zero(op: str) -> Draw:
     """An input of 0 that moves, through relu, abs or a power."""
-    w = _Writer(rng, 2, 0.0)
-    w.values[0] = 0.0
-    w.inputs = tuple(w.values)
-    op = rng.choice(("relu", "abs", "pow"))
-    w.step(op, 0, *([rng.choice((1, 2))] if op == "pow" else []))
-    w.step("add", *rng.sample((2, 1), 2))
-    w.any_step(("mul", "sin", "add"))
-    return _case(w)
+
+    def draw(rng: random.Random) -> Case:
+        w = _Writer(rng, 2, 0.0)
+        w.values[0] = 0.0
+        w.inputs = tuple(w.values)
+        w.step(op, 0, *([rng.choice((1, 2))] if op == "pow" else []))
+        w.step("add", *rng.sample((2, 1), 2))
+        w.any_step(("mul", "sin", "add"))
+        return _case(w)
+
+    return draw
 
 
 dual_numbers = Task(
@@ -195,8 +198,14 @@ dual_numbers = Task(
         Property(
             "corners and ties",
             weight=2,
-            corners=(_tie, _at_zero, _at_zero, _program("relu maximum abs sub", steps=(4, 7))),
-            draws=(_tie, _at_zero, _program("relu maximum abs sub mul"), _program("maximum sub add")),
+            corners=(_tie, *map(_at_zero, ("relu", "abs", "pow")), _program("relu maximum abs sub", steps=(4, 7))),
+            draws=(
+                _tie,
+                _at_zero("relu"),
+                _program("relu maximum abs sub mul"),
+                _at_zero("abs"),
+                _program("maximum sub"),
+            ),
             why="in a corner there is no derivative, and PyTorch must say something all the same",
             slip="relu and abs give 0 at 0; at a tie maximum moves by half of both",
         ),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..model import Case, Draw, Property, Task
-from .planting import CORNERS, ONE, TWO, Entry, Maker, Slope, mul
+from .planting import CORNERS, LEFT, ONE, RIGHT, TWO, Entry, Maker, Slope, mul
 
 POINTS = 600
 CLOSE = 1e-6
@@ -135,7 +135,12 @@ wrong_derivatives = Task(
         Property(
             "wrong in a part of the domain",
             weight=3,
-            corners=(_table(CORNERS, "partly"), _table(CORNERS, "partly", 2), _table(CORNERS, "wrong partly", 0)),
+            corners=(
+                _table((LEFT,), "partly"),
+                _table((RIGHT,), "partly"),
+                _table(CORNERS, "partly", 2),
+                _table(CORNERS, "wrong partly", 0),
+            ),
             draws=(
                 _table(CORNERS, "partly"),
                 _table(CORNERS, "partly wrong", 2),

@@ -133,6 +133,18 @@ def _relu(rng: random.Random) -> Entry:
     return Entry(("relu", u), (("x", -2.0, 2.0),), {"x": slope})
 
 
+def _one_sided(side: int) -> Callable[[random.Random], Entry]:
+    """relu of a line that falls below 0 on this side only, and well away from x = 0."""
+
+    def make(rng: random.Random) -> Entry:
+        k = -side * _factor(rng, positive=True)
+        u = _line(rng, k, abs(k) * rng.randint(3, 5) / 4)
+        slope = Slope(mul(rng, k, ("step", u)), (("step", u), mul(rng, k, "result")), (k,))
+        return Entry(("relu", u), (("x", -2.0, 2.0),), {"x": slope})
+
+    return make
+
+
 def _clamp(rng: random.Random) -> Entry:
     k = _factor(rng, positive=True)
     u = ("mul", k, "x")
@@ -204,4 +216,5 @@ def _larger(rng: random.Random) -> Entry:
 Maker = Callable[[random.Random], Entry]
 ONE: tuple[Maker, ...] = (_sin, _exp, _log, _sqrt, _pow, _softplus)
 CORNERS: tuple[Maker, ...] = (_abs, _relu, _clamp, _larger)
+LEFT, RIGHT = _one_sided(-1), _one_sided(1)
 TWO: tuple[Maker, ...] = (_product, _quotient, _length, _wave)

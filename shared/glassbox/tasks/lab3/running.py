@@ -268,7 +268,7 @@ run_backward = Task(
             "several roots, and leaves that have a gradient already",
             weight=2,
             corners=(_roots("under another"), _roots("twice"), _roots("leaf"), _grads_before),
-            draws=(_roots("under another"), _grads_before, _roots("leaf")),
+            draws=(_roots("under another"), _grads_before, _roots("leaf"), _roots("twice")),
             why="gradients gather in a leaf until somebody zeroes them: that is how batches are split",
             slip="a root that another leads to waits for it; a leaf adds to what it has",
         ),

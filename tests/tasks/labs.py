@@ -37,6 +37,10 @@ class Lab:
         """The table of what is tried on this lab."""
         return importlib.import_module(f".tables.{self.name}", __package__)
 
+    def seeds(self, full: bool, most: int = 200, least: int = 4) -> int:
+        """How many seeds to try: `least` in the quick run, or in proportion to what the table says of this lab."""
+        return most if full else max(1, least * getattr(self.table, "SEEDS", 4) // 4)
+
     @functools.cached_property
     def notebook(self) -> dict[str, Any]:
         """The solutions notebook as data."""

@@ -12,7 +12,7 @@ EACH_LOSS = [(lab, *pair) for lab in LABS for pair in lab.table.LOST]
 @pytest.mark.parametrize(("lab", "name", "slip"), EACH_SLIP, ids=str)
 def test_a_slip_costs_points_on_nearly_every_seed(lab, name, slip, full):
     planted = lab.planted(name, slip)
-    seeds = 200 if full else 4
+    seeds = lab.seeds(full)
     task = lab.remembering[name]
     missed = [s for s in range(seeds) if all(r.won for r in tried(task, planted, f"seed/{s}"))]
     assert len(missed) <= seeds // 100, f"goes unnoticed with {len(missed)} of {seeds} seeds"
@@ -34,6 +34,6 @@ def test_core_tasks_have_eight_slips_and_more_and_extensions_five(lab):
 @pytest.mark.parametrize(("lab", "name", "slip"), EACH_LOSS, ids=str)
 def test_a_slip_loses_only_the_properties_that_name_it(lab, name, slip, full):
     planted = lab.planted(name, slip)
-    for seed in range(200 if full else 4):
+    for seed in range(lab.seeds(full)):
         results = tried(lab.remembering[name], planted, f"seed/{seed}")
         assert {result.prop.name for result in results if not result.won} == lab.table.LOST[name, slip], seed

@@ -16,7 +16,7 @@ def _named(value):
 
 @pytest.mark.parametrize(("lab", "name", "way", "function"), RIGHT, ids=_named)
 def test_another_right_way_wins_everything(lab, name, way, function, full):
-    for seed in range(200 if full else 4):
+    for seed in range(lab.seeds(full)):
         results = tried(lab.remembering[name], function, f"seed/{seed}")
         lost = [result for result in results if not result.won]
         assert not lost, (seed, lost[0].prop.name, lost[0].simplest)
@@ -24,7 +24,7 @@ def test_another_right_way_wins_everything(lab, name, way, function, full):
 
 @pytest.mark.parametrize(("lab", "name", "way", "function"), WRONG, ids=_named)
 def test_a_short_cut_costs_points_on_nearly_every_seed(lab, name, way, function, full):
-    seeds = 200 if full else 4
+    seeds = lab.seeds(full)
     task = lab.remembering[name]
     missed = [s for s in range(seeds) if all(r.won for r in tried(task, function, f"seed/{s}"))]
     assert len(missed) <= seeds // 100, f"goes unnoticed with {len(missed)} of {seeds} seeds"

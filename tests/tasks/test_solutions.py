@@ -19,9 +19,8 @@ SHARES = [(lab, *row) for lab in LABS for row in lab.table.SHARES]
 EACH_PIECE = [(lab, name) for lab, name in EACH_CORE if lab.remembering[name].piece]
 
 
-@pytest.fixture
-def seeds(full):
-    return [f"seed/{number}" for number in range(1000 if full else 12)]
+def _seeds(lab, full):
+    return [f"seed/{number}" for number in range(lab.seeds(full, 1000, 12))]
 
 
 def test_each_lab_with_solutions_is_tested():
@@ -29,18 +28,18 @@ def test_each_lab_with_solutions_is_tested():
 
 
 @pytest.mark.parametrize(("lab", "name"), EACH_TASK, ids=str)
-def test_the_solution_wins_every_property_on_every_seed(lab, name, seeds):
-    for seed in seeds:
+def test_the_solution_wins_every_property_on_every_seed(lab, name, full):
+    for seed in _seeds(lab, full):
         results = tried(lab.remembering[name], lab.solved[name], seed)
         lost = [(result.prop.name, result.simplest) for result in results if not result.won]
         assert not lost, (seed, lost)
 
 
 @pytest.mark.parametrize(("lab", "name"), EACH_PIECE, ids=str)
-def test_the_piece_of_the_mini_framework_wins_every_property_on_every_seed(lab, name, seeds):
+def test_the_piece_of_the_mini_framework_wins_every_property_on_every_seed(lab, name, full):
     task = lab.remembering[name]
     taken = getattr(lab.table, "AS_PIECE", {}).get(name, lambda piece: piece)
-    for seed in seeds:
+    for seed in _seeds(lab, full):
         results = tried(task, taken(pieces.reference(task.piece)), seed)
         lost = [(result.prop.name, result.simplest) for result in results if not result.won]
         assert not lost, (seed, lost)
@@ -85,7 +84,7 @@ def test_each_task_says_what_a_learner_needs(lab, name):
 @pytest.mark.parametrize(("lab", "name"), EACH_TASK, ids=str)
 def test_errors_are_at_most_a_third_of_a_property(lab, name, full):
     task = lab.remembering[name]
-    for seed in range(200 if full else 4):
+    for seed in range(lab.seeds(full)):
         for prop, group in zip(task.properties, cases(task, f"shares/{seed}"), strict=True):
             truths = [compare.expected(task, case) for case in group]
             raised = [truth["message"] for truth in truths if "raised" in truth]
@@ -98,7 +97,7 @@ def test_errors_are_at_most_a_third_of_a_property(lab, name, full):
 def test_both_kinds_of_answer_have_sizeable_shares_in_every_property(lab, name, kind, least, full):
     """True and False, strides and None, copies and views."""
     task = lab.remembering[name]
-    for seed in range(200 if full else 5):
+    for seed in range(lab.seeds(full, least=5)):
         for prop, group in zip(task.properties, cases(task, f"shares/{seed}"), strict=True):
             truths = [compare.expected(task, case) for case in group]
             share = sum(bool(kind(truth["value"])) for truth in truths if "value" in truth) / len(group)
@@ -110,7 +109,7 @@ def test_a_table_of_other_seeds_cases_never_covers_a_property(lab, name, full):
     """Who has collected the cases of many attempts still meets new ones in every property of the next."""
     task = lab.remembering[name]
     known = [set() for _ in task.properties]
-    for seed in range(3000 if full else 60):
+    for seed in range(lab.seeds(full, 3000, 60)):
         for table, group in zip(known, cases(task, f"table/{seed}"), strict=True):
             table.update(group)
     for seed in range(100 if full else 10):

@@ -51,7 +51,7 @@ def test_a_trivial_function_wins_no_property(lab, name, full):
     for trivial, function in _functions(lab).items():
         if (name, trivial) in lab.table.RIGHT_THERE:
             continue
-        for seed in range(200 if full else 4):
+        for seed in range(lab.seeds(full)):
             results = tried(lab.remembering[name], function, f"seed/{seed}")
             assert [r.prop.name for r in results if r.won] == [], (trivial, seed)
 

@@ -30,6 +30,7 @@ CORE_WITHOUT_PIECE = ("op_lines", "portrait", "watch_layer", "who_shares", "hidd
 WRITTEN = "written_interception"
 READ = "notebook 05, "
 CALLS = {}
+SEEDS = 1
 
 LETTERS = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.bool: "b8"}
 LETTERS |= {torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8"}

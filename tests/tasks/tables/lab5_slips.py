@@ -245,5 +245,4 @@ LOST = {
     ("watch_layer", "left behind after an error"): {"models that raise"},
     ("hidden_copies", "the last one's bytes"): {"lines that run several times, and casts of autocast"},
     ("run_within", "backward is free"): {"backward, too"},
-    ("shapes_only", "says meta"): {"programs that ask for the device"},
 }

@@ -176,7 +176,8 @@ op_lines = Task(
     ),
     hints=(
         "A class that inherits from TorchDispatchMode needs one method, "
-        "__torch_dispatch__(self, func, types, args=(), kwargs=None). It must return func(*args, **(kwargs or {})).",
+        "__torch_dispatch__(self, func, types, args=(), kwargs=None). "
+        "It makes the call itself, and returns what came out.",
         "Write a helper that yields all tensors of a value: the value itself, or those within a list, tuple or dict.",
         "Make the words of the inputs first, then make the call, then the words of what came out; "
         "str(func) is the operator's name.",

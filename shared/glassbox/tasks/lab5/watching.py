@@ -73,10 +73,8 @@ def _far_from_the_edge(draw: Draw) -> Draw:
 
 def _case(rng: random.Random, lines: Sequence[str], shape: Sequence[int], path: str) -> Case:
     whole = [
-        f"torch.manual_seed({rng.randint(0, 9999)})",
-        "",
         *lines,
-        f"x = torch.randn({', '.join(map(str, shape))})",
+        f"x = torch.randn({', '.join(map(str, shape))}) * {rng.randint(50, 200) / 100}",
         "model.after = lambda: hooks(model)  # how many are left when you are done",
     ]
     return "\n".join(whole) + "\n", path
@@ -128,11 +126,18 @@ def _again(rng: random.Random) -> Case:
     return _case(rng, [*_class(parts, forward), "model = Net()"], (rng.randint(2, 5), width), path)
 
 
-def _several(rng: random.Random) -> Case:
+def _listed(rng: random.Random) -> Case:
+    """Tensors in a list."""
+    return _several(rng, rng.choice(("[x * 2, x.argmax(1)]", "(x, (x.cos(), [x.sin()]))", "[x.neg()]")))
+
+
+def _several(rng: random.Random, two: str = "") -> Case:
     """A layer that gives several tensors, some of them further in."""
-    width, wide = rng.randint(2, 5), rng.randint(2, 5)
-    two = rng.choice(("x.max(1)", "(x, x.sum(0))", "[x * 2, x.argmax(1)]", "(x, (x.cos(), [x.sin()]))", "(x, 3, None)"))
-    if rng.random() < 0.4:
+    listed, width, wide = bool(two), rng.randint(2, 5), rng.randint(2, 5)
+    two = two or rng.choice(
+        ("x.max(1)", "(x, x.sum(0))", "[x * 2, x.argmax(1)]", "(x, (x.cos(), [x.sin()]))", "(x, 3, None)")
+    )
+    if not listed and rng.random() < 0.4:
         kind = rng.choice(("LSTM", "GRU"))
         lines = [*_class({"rnn": f"nn.{kind}({width}, {wide})"}, ["return self.rnn(x)[0]"]), "model = Net()"]
         return _case(rng, lines, (rng.randint(2, 5), width), "rnn")
@@ -220,7 +225,7 @@ watch_layer = Task(
         Property(
             "several calls, several tensors",
             weight=2,
-            corners=_draws(_again, _several),
+            corners=_draws(_again, _several, _listed),
             draws=_draws(_several, _again, _several),
             why="a shared layer runs several times, and an LSTM gives a tuple within a tuple",
             slip="one entry for each call, and in it one for each tensor, however far in it lies",

@@ -85,7 +85,10 @@ def look(page: Page, theme: str, artefacts: Path, name: str) -> Look:
     )
 
 
-@pytest.fixture(params=["00_start", "01_storage"])
+NOTEBOOKS = sorted(path.stem for path in (Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(params=NOTEBOOKS)
 def ran(request: pytest.FixtureRequest, executed: Callable[[str], Ran]) -> Ran:
     return executed(request.param)
 

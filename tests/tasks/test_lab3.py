@@ -138,6 +138,18 @@ def test_dual_numbers_are_verified(answer, said):
     assert said in found
 
 
+def test_the_open_check_of_dual_numbers_shows_numbers_and_no_warning():
+    """In a process of its own, since torch warns once."""
+    code = (
+        "from glassbox.tasks.catalogue import find\nfrom glassbox.tasks.check import try_out\n"
+        "print(try_out(find('lab3.dual_numbers'), lambda program, inputs, tangents: tuple(zip(inputs, tangents))))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert ended.stderr == ""
+    assert "expected ((" in " ".join(ended.stdout.split())
+    assert "pairs are asked for" in ended.stdout
+
+
 BLOCK = ((((2,),), ((3,),)),), ((11,), (38,)), ((1,), (10,))
 UNDONE = ((1,), (5,)), ((31,), (72,)), ((((155,),), ((110,),)),)
 

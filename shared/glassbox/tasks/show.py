@@ -56,7 +56,7 @@ def in_words(answer: Answer) -> str:
 
 def wanted(task: Task, truth: Answer) -> str:
     """The right answer as a short text: of an exception the type alone, since its words are not asked for."""
-    if task.verify is not None and "value" in truth:
+    if task.verify is not None and isinstance(truth.get("value"), str):
         return str(truth["value"])
     return in_words({"raised": truth["raised"]} if "raised" in truth else truth)
 

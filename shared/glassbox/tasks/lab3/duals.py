@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import random
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,7 +40,9 @@ def _true_duals(program: Sequence[Any], inputs: Sequence[float], tangents: Seque
     def number(value: float) -> Any:
         return torch.tensor(value, dtype=torch.float64)
 
-    with forward_ad.dual_level():
+    # The first dual number makes torch load decompositions, which warn of torch.jit; that is nothing to a learner.
+    with warnings.catch_warnings(), forward_ad.dual_level():
+        warnings.simplefilter("ignore", FutureWarning)
         made = [forward_ad.make_dual(number(x), number(t)) for x, t in zip(inputs, tangents, strict=True)]
         for op, *operands in program:
             first, *rest = operands

@@ -79,6 +79,12 @@ def on_a_terminal(stream: Any) -> bool:
         return False
 
 
+def announce(words: str) -> None:
+    """A line that tells somebody at a terminal what takes a while; anywhere else it would look like a warning."""
+    if on_a_terminal(sys.stderr):
+        print(words, file=sys.stderr, flush=True)
+
+
 def has_data(tensor: Any) -> bool:
     """False for meta and fake tensors, whose elements exist nowhere."""
     return getattr(tensor.device, "type", str(tensor.device)) != "meta" and not (

@@ -20,6 +20,7 @@ import torch
 
 from ..records import Frame
 from ._frames import compiled_frame
+from ._looking import announce
 
 _SECONDS = 60
 _LINE = re.compile(r"^#\d+ (?P<name>.*) from (?P<file>.*?)(?::(?P<line>\d+))?$", re.MULTILINE)
@@ -70,9 +71,7 @@ def frames_below(op: Any, args: Any) -> tuple[tuple[Frame, ...], str]:
 @functools.lru_cache(maxsize=64)
 def _error(spec: str) -> str:
     environment = {**os.environ, "TORCH_SHOW_CPP_STACKTRACES": "1", "CUDA_VISIBLE_DEVICES": ""}
-    print(
-        "call_path: reading C++ symbols in another process, which takes some seconds ...", file=sys.stderr, flush=True
-    )
+    announce("call_path: reading C++ symbols in another process, which takes some seconds ...")
     try:
         done = subprocess.run(
             [sys.executable, "-c", _PROGRAM, spec], capture_output=True, text=True, env=environment, timeout=_SECONDS

@@ -11,6 +11,7 @@ from typing import Any
 from ..records import CallPath, Evidence, Frame
 from . import _torch_internals as internals
 from ._frames import frames_of
+from ._looking import announce
 from ._node_of_call import NodeOfCall
 from ._path_below import frames_below, plain
 from ._torch_internals import frames as stacks
@@ -68,7 +69,7 @@ def _nothing(op: str, seen: list[str]) -> str:
 
 def _symbols(captured: Any) -> list[tuple[str, int, str]]:
     if not _symbols_read:
-        print("call_path: reading C++ symbols, which takes a moment the first time ...", file=sys.stderr, flush=True)
+        announce("call_path: reading C++ symbols, which takes a moment the first time ...")
     found = stacks.symbolized(captured)
     _symbols_read[:] = [True]
     return found

@@ -435,7 +435,7 @@ SLIPS = [
     ("fused_kernel", "sub the other way", "x - y", "y - x"),
     ("fused_kernel", "relu is abs", "max(x, 0.0)", "abs(x)"),
     ("fused_kernel", "relu of ints", "max(x, 0.0)", "max(x, 0)"),
-    ("fused_kernel", "maximum is a minimum", 'max(x, y)', 'min(x, y)'),
+    ("fused_kernel", "maximum is a minimum", "max(x, y)", "min(x, y)"),
     ("fused_kernel", "nested values", "return shape, values, (len", "return shape, [values], (len"),
     (
         "fused_kernel",

@@ -54,17 +54,35 @@ def _hidden(draft: Draft) -> None:
 
 def _asked(draft: Draft) -> None:
     """A copy that the line itself asks for."""
+    _ask(draft, draft.rng.choice((*ASKING, "contiguous")))
+
+
+ASKING = ("clone", "contiguous", "copy_", "to", "double", "float")
+
+
+def _ask(draft: Draft, how: str) -> None:
     one = draft.any(2)
     rows, columns = draft.shapes[one]
-    _line(
-        draft,
-        f"{one}.t().contiguous()",
-        f"{one}.clone()",
-        f"{one}.double() + 1",
-        f"{one}.to(torch.bfloat16)",
-        f"torch.empty({columns}, {rows}).copy_({one}.t())",
-        f"{one}.t().contiguous().reshape(-1)",
-    )
+    if how == "contiguous":
+        _line(draft, f"{one}.t().contiguous()", f"{one}.t().contiguous().reshape(-1)")
+    elif how == "copy_":
+        _line(draft, f"torch.empty({columns}, {rows}).copy_({one}.t())")
+    elif how == "float":
+        _line(draft, f"({one} > 0).float()", f"{one}.argmax(1).float()")
+    else:
+        _line(
+            draft, {"clone": f"{one}.clone()", "double": f"{one}.double() + 1", "to": f"{one}.to(torch.bfloat16)"}[how]
+        )
+
+
+def _asked_by(*how: str) -> Write:
+    """Each of these, once."""
+
+    def write(draft: Draft) -> None:
+        for each in draft.rng.sample(how, len(how)):
+            _ask(draft, each)
+
+    return write
 
 
 def _no_copy(draft: Draft) -> None:
@@ -185,7 +203,10 @@ hidden_copies = Task(
         Property(
             "copies that the line asked for",
             weight=2,
-            corners=(_of(_hidden, _asked), _of(_named_alike, _asked)),
+            corners=(
+                _of(_hidden, _asked_by("to", "double", "float")),
+                _of(_named_alike, _asked_by("clone", "contiguous", "copy_")),
+            ),
             draws=(_of(_hidden, _asked, _named_alike, count=1), _of(_asked, _hidden, count=2)),
             why="contiguous() and clone() are no surprise; a report that lists them is not read",
             slip="the line asked where it calls one of these methods, not where their name stands in it",

@@ -32,13 +32,25 @@ def _true_op_lines(text: str) -> list[str]:
 
 
 def _several_in(draft: Draft) -> None:
+    draft.rng.choice((_listed, _listed, _in_a_row))(draft)
+
+
+def _listed(draft: Draft) -> None:
+    one = draft.any(2)
+    rows, columns = draft.shapes[one]
+    other = draft.fresh(rows, columns)
+    if draft.rng.random() < 0.5:
+        draft.let(f"torch.cat([{one}, {other}, {one}], 1)", (rows, 3 * columns))
+    else:
+        draft.let(f"torch.stack([{other}, {one}])", (2, rows, columns))
+
+
+def _in_a_row(draft: Draft) -> None:
     one = draft.any(2)
     rows, columns = draft.shapes[one]
     other = draft.fresh(rows, columns)
     text, shape = draft.rng.choice(
         (
-            (f"torch.cat([{one}, {other}, {one}], 1)", (rows, 3 * columns)),
-            (f"torch.stack([{other}, {one}])", (2, rows, columns)),
             (f"torch.where({one} > 0, {other}, {one})", (rows, columns)),
             (f"torch.addcmul({other}, {one}, {one}, value=2)", (rows, columns)),
             (f"torch.block_diag({one}, {other})", (2 * rows, 2 * columns)),
@@ -146,7 +158,7 @@ op_lines = Task(
         Property(
             "several tensors in, several out",
             weight=2,
-            corners=(program(_several_in), program(_several_out)),
+            corners=(program(_listed), program(_in_a_row), program(_several_out)),
             draws=(program(_several_in, _several_out, more=(pointwise, view), count=2),),
             why="cat takes a list of tensors, max gives two, unbind a list of them",
             slip="tensors also lie within the lists among the arguments, and within what an operator returns",

@@ -140,6 +140,10 @@ def _by_shape(shaped: _Shaped) -> None:
     )
 
 
+def _contiguity(shaped: _Shaped) -> None:
+    shaped.lines.append("assert x.is_contiguous() and not x.t().is_contiguous()")
+
+
 def _asks(shaped: _Shaped) -> None:
     """A line that cannot be answered without data."""
     shaped.rng.choice((_asks_a_number, _asks_a_number, _asks_a_shape))(shaped)
@@ -194,7 +198,7 @@ shapes_only = Task(
         Property(
             "shapes and dtypes",
             weight=2,
-            corners=(_of(_same), _of(_by_shape), _of(_write)),
+            corners=(_of(_same), _of(_contiguity, count=0), _of(_write)),
             draws=(_of(_same, _write), _of(_same, _by_shape, _write), _of(_write, count=2)),
             why="a model of a hundred billion parameters can be looked at on a laptop",
             slip="strides belong to it: whether a tensor is contiguous, its transpose and its rows depend on them",

@@ -179,13 +179,18 @@ def _whole(rng: random.Random) -> Case:
     return _case(rng, lines, (rows, columns), rng.choice(("0", "1")))
 
 
-def _raising(rng: random.Random) -> Case:
+def _raising_late(rng: random.Random) -> Case:
+    """After the layer has run."""
+    return _raising(rng, "raise ValueError")
+
+
+def _raising(rng: random.Random, middle: str = "") -> Case:
     """The model raises: after the layer, in it, or before it."""
     width = rng.randint(2, 6)
     error = rng.choice(("ValueError", "KeyError", "RuntimeError", "IndexError"))
     parts = {"first": f"nn.Linear({width}, {width})", "last": f"nn.Linear({width}, 2)"}
-    where = rng.choice(("first", "first", "last"))
-    middle = rng.choice(
+    where = "first" if middle else rng.choice(("first", "first", "last"))
+    middle = middle or rng.choice(
         (f"raise {error}('no')", "x = x @ x.new_ones(1, 3, 77)", f"if x.numel() > {rng.choice((0, 99))}: raise {error}")
     )
     forward = [rng.choice(("x = self.first(x)", "x = self.first(self.first(x))")), middle, "return self.last(x)"]
@@ -243,7 +248,7 @@ watch_layer = Task(
         Property(
             "models that raise",
             weight=2,
-            corners=_draws(_raising, _again),
+            corners=_draws(_raising_late, _raising, _again),
             draws=_draws(_raising, _raising, _again),
             why="a hook that stays behind watches the next run as well, and the one after that",
             slip="remove the hook also when the model raises, and keep what was seen until then; "

@@ -26,7 +26,7 @@ from browsing import (
     visiting,
 )
 from contrast import TEXT, contrasts
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, TimeoutError, expect
 from serving import Jupyter
 
 pytestmark = pytest.mark.browser
@@ -204,6 +204,11 @@ def reopened(
     watch = Watch()
     with visiting(browser, "light", watch) as page:
         open_lab(page, server, REOPENED)
+        try:
+            page.wait_for_selector(f"{PANEL} .gb-widget", timeout=15_000)
+        except TimeoutError:
+            # On a busy machine JupyterLab's widget manager now and then restores nothing; a reader loads the page anew.
+            open_lab(page, server, REOPENED)
         settle(page, "light")
         yield Ran(ran.name, page, watch, True)
 

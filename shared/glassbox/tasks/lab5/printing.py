@@ -105,6 +105,7 @@ def _backward(draft: Draft) -> None:
         (f"{weight} * 3", f"{weight}.tanh()", f"{weight} @ torch.ones({columns}, 2)", f"{weight} + {weight}")
     )
     draft.lines.append(f"({inner}).{rng.choice(('sum()', 'mean()', 'square().sum()'))}.backward()")
+    del draft.shapes[weight]
 
 
 def _values(draft: Draft) -> None:

@@ -27,8 +27,8 @@ def _seen(text: str, path: str) -> tuple[Any, str | None]:
         nonlocal raised
         try:
             model(x)
-        except Exception as error:
-            raised = type(error).__name__
+        except Exception as problem:
+            raised = type(problem).__name__
 
     observed = xray.observe(model.get_submodule(path), once)
     calls = tuple(

@@ -24,8 +24,9 @@ SHOWN = 1500
 """Characters of an argument or an answer: what is cut off cannot be tried again."""
 # Looks stand in the elements, since nbgrader's and Jupyter's pages bring style sheets of their own. A page of
 # ours sets the colours by its theme; elsewhere the fallbacks are readable on light and on dark.
-GOOD = "var(--gb-good,#2e8b57)"
-BAD = "var(--gb-bad-line,#d1472f)"
+# Grounds for white marks: they bring their own ground, so they can be read in a light and in a dark page.
+GOOD = "#1f7a49"
+BAD = "#b83a24"
 STYLE = "border-collapse:collapse;border:none;margin:.4em 0"
 PLAIN = "border:none;background:none;vertical-align:top"
 CELL = f"{PLAIN};text-align:left;padding:.25em .9em .25em 0;white-space:normal"
@@ -162,7 +163,8 @@ def _row(result: PropertyResult) -> str:
 
 
 def _mark(won: bool) -> str:
-    return f'<span style="color:{GOOD if won else BAD};font-weight:bold">{"✓" if won else "✗"}</span>'
+    style = f"background:{GOOD if won else BAD};color:#fff;border-radius:3px;padding:0 .3em;font-weight:bold"
+    return f'<span style="{style}">{"✓" if won else "✗"}</span>'
 
 
 def _failure(task: Task, one: Lost, picture: str) -> str:

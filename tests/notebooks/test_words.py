@@ -6,7 +6,7 @@ import re
 
 import nbformat
 import pytest
-from reading import NOTEBOOKS, prose
+from reading import NOTEBOOKS
 
 START = next(path for path in NOTEBOOKS if path.stem == "00_start")
 
@@ -34,5 +34,5 @@ def test_no_term_stands_twice() -> None:
 @pytest.mark.parametrize("term", [row[0] for row in words()])
 def test_the_notebooks_use_it(term: str) -> None:
     others = [nbformat.read(path, 4) for path in NOTEBOOKS if path != START]
-    said = " ".join(cell.source for notebook in others for cell in prose(notebook))
+    said = " ".join(cell.source for notebook in others for cell in notebook.cells)
     assert re.search(rf"\b{re.escape(term)}", said, re.IGNORECASE), term

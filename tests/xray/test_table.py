@@ -245,3 +245,13 @@ def test_a_table_is_a_table():
     assert found.to_markdown().startswith("| keys | kernel | from | place |")
     assert "<summary>what was registered</summary>" in found._repr_html_()
     assert sum(len(group) for group in found.groups()) == len(found)
+
+
+def test_a_row_that_only_refuses_has_its_kind():
+    with torch.library._scoped_library("glassbox_both", "DEF") as lib:
+        lib.define("half(Tensor x) -> Tensor")
+        for key in ("CompositeImplicitAutograd", "SparseCPU"):
+            lib.impl("half", lambda x: x, key)
+        row = xray.table("glassbox_both::half")["AutogradOther"]
+    assert (row.kind, row.file, row.line) == ("ambiguous autogradother", "", None)
+    assert "exclude each other here" in row.meaning

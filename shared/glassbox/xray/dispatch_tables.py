@@ -115,7 +115,9 @@ def read_row(key: str, text: str, registrations: tuple[Registration, ...] = ()) 
     """A row from its text, such as "registered at FILE:LINE [autograd kernel]"."""
     found = parse_row(text)
     if found is None:
-        return DispatchRow(key, text)
+        # A kernel of PyTorch's own that refuses has no place: "ambiguous_autogradother [ambiguous autogradother]".
+        bare = re.fullmatch(r"\w+ \[([\w ]+)\]", text)
+        return DispatchRow(key, bare[1] if bare else text)
     kind = found.kind or "kernel"
     registered_to = _registered_to(key, kind, found.place, registrations)
     return DispatchRow(key, kind, found.place, found.fallthrough, registered_to)

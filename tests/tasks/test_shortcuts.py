@@ -3,11 +3,13 @@
 import pytest
 
 from glassbox.tasks.check import PUBLIC_SEED
+from glassbox.tasks.compare import points
 
 from .labs import LABS, tried
 
 RIGHT = [(lab, *row) for lab in LABS for row in lab.table.RIGHT]
 WRONG = [(lab, *row) for lab in LABS for row in lab.table.WRONG]
+TRANSCRIBED = [(lab, *row) for lab in LABS for row in getattr(lab.table, "TRANSCRIBED", [])]
 
 
 def _named(value):
@@ -33,3 +35,13 @@ def test_a_short_cut_costs_points_on_nearly_every_seed(lab, name, way, function,
 @pytest.mark.parametrize(("lab", "name", "way", "function"), WRONG, ids=_named)
 def test_a_short_cut_shows_in_the_open_check(lab, name, way, function):
     assert not all(result.won for result in tried(lab.remembering[name], function, PUBLIC_SEED))
+
+
+@pytest.mark.parametrize(("lab", "name", "way", "function", "won"), TRANSCRIBED, ids=_named)
+def test_what_the_mini_framework_has_wins_a_fifth_at_most(lab, name, way, function, won, full):
+    """It wins what is said of it, so that it is a faithful copy, and no more."""
+    task = lab.remembering[name]
+    for seed in [PUBLIC_SEED, *(f"seed/{nr}" for nr in range(lab.seeds(full)))]:
+        results = tried(task, function, seed)
+        assert {result.prop.name for result in results if result.won} == won, seed
+        assert points(task, results) <= task.points / 5, seed

@@ -5,7 +5,7 @@ from glassbox.mini.c10 import dispatch_key_set, promotion
 from glassbox.mini.modes import autocast, batch_rules, vmap, vmap_randomness
 
 from .lab2_slips import SLIPS
-from .lab2_ways import RIGHT, WRONG
+from .lab2_ways import RIGHT, TRANSCRIBED, WRONG
 
 POINTS = {
     "key_set": 5,
@@ -95,4 +95,4 @@ LOST = {
     ("predict_hops", "no way back"): {"vmap, once and twice"},
 }
 
-__all__ = ["RIGHT", "SLIPS", "WRONG"]
+__all__ = ["RIGHT", "SLIPS", "TRANSCRIBED", "WRONG"]

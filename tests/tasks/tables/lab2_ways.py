@@ -2,6 +2,8 @@
 
 import math
 
+from glassbox.mini.aten.core import function_schema
+
 
 def key_set__of_sets(keys):
     return sum({1 << (15 + f) for f, _ in keys if f} | {1 << (b - 1) for _, b in keys if b})
@@ -130,6 +132,41 @@ def plan_casts__lists_of_the_mini_framework(policy, device, lower, arguments, dt
         return plan_casts__by_table("fp32", device, lower, arguments, dtype)
 
 
+def plan_casts__transcribed_from_autocast(policy, device, lower, arguments, dtype):
+    """mini/modes/autocast.py on names of dtypes: is_eligible, its three policies, cached_cast."""
+    eligible = [
+        one is not None and one[0] == device and one[1] in ("float16", "bfloat16", "float32") for one in arguments
+    ]
+    to = lower if policy in ("lower_precision_fp", "promote") else "float32"
+    if policy == "promote":
+        for one, takes in zip(arguments, eligible, strict=True):
+            # c10/promotion.py: two different ones of these three give float32.
+            to = "float32" if takes and one[1] != to else to
+    return tuple(to if takes else one and one[1] for one, takes in zip(arguments, eligible, strict=True)), dtype
+
+
+def rewrite_call__parsed_and_bound(schema, args, kwargs, swaps):
+    """mini's own parse, and what look_up of its binder does with keywords, defaults, int[2] and what does not fit."""
+    parsed = function_schema.parse(schema)
+    count = len(parsed.positional)
+    if len(args) > count:
+        raise RuntimeError
+    given = dict(zip((argument.name for argument in parsed.positional), args, strict=False))
+    known = {argument.name for argument in parsed.arguments}
+    for name, value in kwargs:
+        if name not in known or name in given:
+            raise RuntimeError
+        given[name] = value
+    bound = []
+    for argument in parsed.arguments:
+        if argument.name not in given and not argument.has_default:
+            raise RuntimeError
+        value = given.get(argument.name, argument.default)
+        alone = argument.type.size and not isinstance(value, tuple)
+        bound.append((argument.name, (value,) * argument.type.size if alone else value))
+    return tuple(value for _, value in bound[:count]), tuple(bound[count:])
+
+
 def pick_rule__by_strides(batch_size, randomness, in_dim, shape, count, numbers):
     """Right: unravel into the example's own indices, put the example's number in, ravel."""
     if randomness == "error":
@@ -194,4 +231,20 @@ WRONG = [
     ("plan_casts", "the mini-framework's", plan_casts__lists_of_the_mini_framework),
     ("pick_rule", "moved to the front", pick_rule__moved_to_the_front),
     ("predict_hops", "whatever is on", predict_hops__without_modes),
+]
+
+# What stands in the mini-framework, taken over as it is, and the properties that it wins.
+TRANSCRIBED = [
+    (
+        "plan_casts",
+        "mini's autocast",
+        plan_casts__transcribed_from_autocast,
+        {"policies that cast to one dtype", "the widest dtype of those that take part"},
+    ),
+    (
+        "rewrite_call",
+        "parsed and bound",
+        rewrite_call__parsed_and_bound,
+        {"arguments in the schema's order, defaults filled in"},
+    ),
 ]

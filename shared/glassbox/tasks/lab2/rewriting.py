@@ -248,10 +248,11 @@ rewrite_call = Task(
     minutes=40,
     difficulty=4,
     oracle=_true_rewrite,
+    # The mini-framework parses schemas and binds calls, but swaps nothing: each property but the first needs swaps.
     properties=(
         Property(
             "arguments in the schema's order, defaults filled in",
-            weight=3,
+            weight=2,
             corners=(
                 _call(kinds=("int", "bool", "float")),
                 _call(kinds=("int", "str"), keyword=0),
@@ -264,19 +265,23 @@ rewrite_call = Task(
         ),
         Property(
             "lists",
-            weight=2,
+            weight=3,
             corners=(
                 _call(kinds=("int[]", "int")),
                 _call(kinds=("int[2]",), keyword=0),
                 _call(kinds=("Tensor[]", "int[2]", "bool")),
             ),
-            draws=(_call(kinds=("int[]", "int[2]", "Tensor[]", "int")), _call(kinds=("int[2]", "int[]", "float"))),
+            draws=(
+                _call(3, kinds=("int[]", "int[2]", "Tensor[]", "int")),
+                _call(3, kinds=("int[2]", "int[]", "float")),
+            ),
             why="conv2d's stride is int[2], so that 2 may be written for [2, 2]",
-            slip="commas stand in defaults too; for int[2] a single number, given or as the default, is both",
+            slip="commas stand in defaults too; for int[2] a single number, given or as the default, is both, and each "
+            "of the two may be swapped",
         ),
         Property(
             "values swapped by their declared type",
-            weight=3,
+            weight=4,
             corners=(
                 _call(3, kinds=("int", "bool", "str"), keyword=0.6),
                 _call(3, kinds=("Tensor", "Tensor?", "int"), written=True),
@@ -299,7 +304,7 @@ rewrite_call = Task(
                 _call(wrong="too many", kinds=("int", "bool")),
                 _call(wrong="missing", kinds=("int", "bool")),
             ),
-            draws=(_call(1), _call(2, written=True)),
+            draws=(_call(3), _call(3, written=True)),
             why="the binding refuses these before any kernel is asked",
             slip="RuntimeError for a keyword that is unknown or given twice, for one argument too many, and for one "
             "that is missing and has no default",

@@ -56,7 +56,7 @@ SECTIONS = (
         "Autograd",
         "03_autograd",
         "lab3_autograd",
-        20,
+        35,
         "read the graph behind a result, follow backward through it, and say where its memory goes",
     ),
     Section(
@@ -64,7 +64,7 @@ SECTIONS = (
         "The a + b call path",
         "04_call_path",
         "lab4_call_path",
-        20,
+        30,
         "name the eight stations from the plus sign to the kernel, and say what each of them costs",
     ),
     Section(
@@ -72,7 +72,7 @@ SECTIONS = (
         "Interception",
         "05_interception",
         "lab5_interception",
-        60,
+        45,
         "watch every operator of a real model, find hidden copies, and write such an instrument",
     ),
     Section("", "Review", "06_review", "", 30, "draw the whole path from memory, and know what to read again"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,6 +76,11 @@ def hot(explorer: Locator) -> str:
     return explorer.locator(".gb-frame.gb-hot .gb-name").inner_text()
 
 
+def anywhere(text: str) -> re.Pattern[str]:
+    """The same words with any sequence number: the notebook's kernel counts for itself."""
+    return re.compile(re.sub(r"number\\ \d+", r"number \\d+", re.escape(text)))
+
+
 def test_a_call_path_is_walked_and_read(page: Page, watch: Watch, artefacts: Path) -> None:
     m, n = mini.randn(3, 4, requires_grad=True), mini.randn(4)
     ours = CallPathExplorer(call_path(lambda: m + n)).state["paths"][0]
@@ -86,8 +92,8 @@ def test_a_call_path_is_walked_and_read(page: Page, watch: Watch, artefacts: Pat
     # Down along the call, frame by frame, as far as the lanes show them.
     flat = [each for nr, lane in enumerate(ours["lanes"]) if nr for each in (lane if len(lane) <= 5 else lane[:4])]
     for each in flat:
-        assert hot(explorer) == each["name"]
-        expect(says).to_contain_text(each["name"])
+        assert anywhere(each["name"]).fullmatch(hot(explorer))
+        expect(says).to_contain_text(anywhere(each["name"]))
         if each["place"]:
             expect(says).to_contain_text(each["place"])
         page.keyboard.press("ArrowDown")

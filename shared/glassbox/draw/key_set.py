@@ -41,7 +41,7 @@ def key_set_figure(sets: KeySets, title: str = "") -> Svg:
         max(PAD + block.width, PAD + mono_width(winner_words(sets), 12.5)) + PAD,
         height + PAD,
         title or f"key set of {name}",
-        f"{name}: the call goes to {winner}. "
+        f"{name}: {'the call goes to' if sets.op else 'highest is'} {winner}. "
         + " ".join(f"{label(step)}: {row['keys']}." for step, row in zip(sets.steps, sets.rows(), strict=True)),
         body,
     )

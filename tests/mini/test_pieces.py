@@ -5,7 +5,10 @@ from typing import Any
 import pytest
 
 from glassbox import mini
+from glassbox.mini.aten import tensor_iterator
 from glassbox.mini.c10 import layout, pieces
+from glassbox.mini.models import mlp
+from glassbox.mini.nn import functional as F  # noqa: N812
 
 
 def column_major(shape: tuple[int, ...]) -> list[int]:
@@ -118,9 +121,7 @@ def test_every_piece_is_reached_and_its_result_is_looked_at(name: str, use) -> N
 
 
 def test_lists_are_as_good_as_tuples() -> None:
-    with mini.using(
-        permute=lambda shape, stride, dims: [[shape[d] for d in dims], [stride[d] for d in dims]]
-    ):
+    with mini.using(permute=lambda shape, stride, dims: [[shape[d] for d in dims], [stride[d] for d in dims]]):
         x = mini.zeros(2, 3).permute(1, 0)
     assert x.shape == (3, 2)
     assert x.stride() == (1, 3)
@@ -184,3 +185,122 @@ def test_the_reference_can_be_had_while_a_replacement_is_in() -> None:
     with mini.using(contiguous_strides=column_major):
         assert pieces.reference("contiguous_strides")((2, 3)) == (3, 1)
         assert layout.contiguous_strides((2, 3)) == (1, 2)
+
+
+# Ops whose operands lie alike, which the framework's own pieces need not be asked about.
+ALIKE: dict[str, Any] = {
+    "two tensors": lambda x: x + x,
+    "compared": lambda x: x < x,
+    "with a number": lambda x: x * 2.0,
+    "with an alpha": lambda x: x.add(x, alpha=0.5),
+    "in place": lambda x: x.clone().add_(x),
+    "in place with a number": lambda x: x.clone().mul_(0.5),
+    "one tensor": lambda x: x.exp(),
+    "three tensors": lambda x: mini.addcmul(x, x, x),
+    "the gradient of relu": lambda x: mini.ops.aten.threshold_backward(x, x, 0),
+}
+
+
+def _counted(calls: dict[str, int], *names: str) -> dict[str, Any]:
+    """The framework's own pieces, each counting its calls."""
+
+    def counter(name: str) -> Any:
+        def counted(*args: Any) -> Any:
+            calls[name] = calls.get(name, 0) + 1
+            return pieces.reference(name)(*args)
+
+        return counted
+
+    return {name: counter(name) for name in names}
+
+
+@pytest.mark.parametrize("kind", ALIKE)
+def test_while_a_piece_of_the_plan_is_replaced_every_pointwise_op_is_planned(kind: str) -> None:
+    x = mini.tensor([[0.5, -1.0, 2.0], [3.0, 0.0, -4.0]])
+    use = ALIKE[kind]
+    before = use(x).tolist()
+    calls: dict[str, int] = {}
+    for name in ("result_type", "coalesce_dimensions"):
+        with mini.using(**{name: lambda *args: 1 // 0}), pytest.raises(ZeroDivisionError):
+            use(x)
+    # One piece suffices: another's block inside does not end it, nor does one that has nothing to do with it.
+    with mini.using(**_counted(calls, "coalesce_dimensions")):
+        with mini.using(broadcast_shapes=pieces.reference("broadcast_shapes"), permute=layout.permute):
+            assert use(x).tolist() == before
+        assert calls.pop("coalesce_dimensions")
+        assert use(x).tolist() == before
+        assert calls.pop("coalesce_dimensions")
+        assert use(x).tolist() == before
+        assert not calls, "a plan is kept for the same layouts"
+    with mini.using(permute=lambda *args: 1 // 0):
+        assert use(x).tolist() == before
+    assert use(x).tolist() == before
+    assert not calls
+
+
+@pytest.mark.parametrize("kind", ALIKE)
+def test_afterwards_the_fast_paths_are_open_again(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = mini.tensor([[0.5, -1.0], [3.0, 0.0]])
+    with mini.using(coalesce_dimensions=lambda *args: 1 // 0):
+        pass
+    monkeypatch.setattr(tensor_iterator, "build", lambda *args: pytest.fail("planned"))
+    ALIKE[kind](x)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (1, 3), (2, 1, 3), (2, 3, 1, 1)])
+def test_planned_loops_give_the_same_tensors(shape: tuple[int, ...]) -> None:
+    mini.manual_seed(0)
+    x = mini.randn(shape)
+    whole = mini.ones(shape, dtype=mini.int64)
+    uses = [*ALIKE.values(), lambda x: x + whole, lambda x: x - x.sum(), lambda x: x.bfloat16() * 3]
+    before = [(each.shape, each.stride(), each.dtype, each.tolist()) for each in (use(x) for use in uses)]
+    with mini.using(coalesce_dimensions=lambda *args: pieces.reference("coalesce_dimensions")(*args)):
+        after = [(each.shape, each.stride(), each.dtype, each.tolist()) for each in (use(x) for use in uses)]
+    assert after == before
+
+
+def test_a_wrong_plan_is_walked_as_it_is() -> None:
+    """A coalescing that goes back and forth over the first row leaves its mark on the result."""
+    x: Any = mini.tensor([[1.0, 2.0], [3.0, 4.0]])
+    with mini.using(coalesce_dimensions=lambda shape, strides: ((2, 2), [(1, 2), *([(1, 0)] * (len(strides) - 1))])):
+        assert (x + x).tolist() == [[2.0, 4.0], [2.0, 4.0]]
+    assert (x + x).tolist() == [[2.0, 4.0], [6.0, 8.0]]
+
+
+PLAN = ("broadcast_shapes", "result_type", "promote_types", "output_strides", "coalesce_dimensions")
+WAITS = ("kernel_ready", "event_time", "stream_after_wait", "host_after_wait")
+
+
+def _step() -> float:
+    """One step of learning, whose pictures are brought to mean 0 on a second stream."""
+    mini.manual_seed(0)
+    mini.sim.reset()
+    raw, wanted = mini.randn(4, 6).to("sim"), mini.tensor([0, 1, 2, 1]).to("sim")
+    model = mlp.MLP(6, 5, 3).to("sim")
+    optimizer = mini.optim.SGD(model.parameters(), lr=0.1)
+    main, side = mini.sim.current_stream(), mini.sim.Stream()
+    side.wait_stream(main)
+    with mini.sim.stream(side):
+        x = raw - raw.mean(0)
+    main.wait_event(side.record_event())
+    F.cross_entropy(model(x), wanted).backward()
+    optimizer.step()
+    return F.cross_entropy(model(x), wanted).item()
+
+
+@pytest.mark.parametrize("name", [*PLAN, *WAITS])
+def test_learning_needs_every_piece_of_the_plan_and_of_the_waiting(name: str) -> None:
+    loss = _step()
+    with mini.using(**{name: lambda *args: 1 // 0}), pytest.raises(ZeroDivisionError):
+        _step()
+    assert _step() == loss
+
+
+def test_learning_calls_every_piece_of_the_plan_and_of_the_waiting() -> None:
+    loss, calls = _step(), dict[str, int]()
+    with mini.using(**_counted(calls, *PLAN, *WAITS)):
+        assert _step() == loss
+    assert set(calls) == {*PLAN, *WAITS}
+    called = dict(calls)
+    assert _step() == loss
+    assert calls == called

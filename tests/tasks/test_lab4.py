@@ -9,6 +9,8 @@ import torch
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
 from glassbox.mini import sim
+from glassbox.mini.c10.pieces import reference
+from glassbox.tasks.capstone import Gathered
 from glassbox.tasks.check import try_out
 from glassbox.tasks.lab4 import TASKS, fitting, fusing, promoting, scheduling, waiting
 from glassbox.tasks.model import cases
@@ -97,6 +99,8 @@ def test_the_times_of_a_program_are_those_of_the_simulated_device():
         sim.set_cost_model(before)
         sim.reset()
 
+
+PRODUCTS = {"mm_mat1_backward", "mm_mat2_backward"}  # of lab 3
 
 KERNELS = ((5, ("a",), ("b",)), (4, ("c",), ("d",)), (3, ("b", "d"), ("e",)))
 LAUNCHES = [("launch", 0, 0), ("launch", 1, 1), ("launch", 0, 2)]
@@ -257,6 +261,17 @@ def test_cells_to_play_in_run_on_the_solutions(capsys, monkeypatch):
     assert {f"yours (lab{number})" for number in range(1, 5)} <= set(mine.whose.values())
     assert mine.calls["kernel_ready"] > 100
     assert mine.calls["execute"] == 20
+    # What the text says of the calls: of the pieces of this lab the learner's own result_type spares one.
+    spared = {name for name, whose in mine.whose.items() if whose == "yours (lab4)" and not mine.calls[name]}
+    assert spared == {"promote_types"} == {name for name, count in namespace["calls"].items() if not count}
+    # And of the clock: numbers in Python are fetched from the device, and the host waits for them.
+    spans, own = [], Gathered({}, [])
+    cell = next("".join(cell["source"]) for cell in LAB.notebook["cells"] if cell["id"] == "play_capstone")
+    for names in (set(), {name for name, whose in mine.whose.items() if whose == "yours (lab4)"}, PRODUCTS):
+        own.pieces = {name: (mine.pieces[name] if name in names else reference(name)) for name in mine.pieces}
+        exec(cell, namespace | {"gathered": lambda lab, functions: own})
+        spans.append(sim.now())
+    assert spans[0] == spans[1] < spans[2]
     assert "two streams: 10" in said
 
 

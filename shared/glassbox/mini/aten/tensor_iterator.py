@@ -14,7 +14,7 @@ from ..c10 import geometry, layout, promotion
 from ..c10.device import device as Device  # noqa: N812
 from ..c10.dtype import bfloat16, bool_
 from ..c10.dtype import dtype as DType  # noqa: N812
-from ..c10.pieces import cached
+from ..c10.pieces import cached, replaced
 from ..c10.tensor_impl import WRAPPED_NUMBER, TensorImpl
 from . import loop_layout
 from .loop_layout import loop_order
@@ -22,6 +22,8 @@ from .memory_overlap import assert_no_internal_overlap, assert_no_partial_overla
 from .native.resize import scalar_type
 
 Ints = tuple[int, ...]
+# The pieces that make a plan.
+PIECES = ("broadcast_shapes", "promote_types", "result_type", "output_strides", "coalesce_dimensions")
 # shape, strides, dtype, whether it is a wrapped number
 Meta = tuple[Ints, Ints, DType, bool]
 
@@ -150,8 +152,7 @@ class TensorIterator:
         if self.output is not None and self.output.shape != self.shape:
             if self.output.is_read_write:
                 raise RuntimeError(
-                    f"output with shape {list(self.output.shape)} doesn't match the broadcast shape "
-                    f"{list(self.shape)}"
+                    f"output with shape {list(self.output.shape)} doesn't match the broadcast shape {list(self.shape)}"
                 )
             self.output.will_resize = True
 
@@ -165,9 +166,7 @@ class TensorIterator:
         self.result_dtype = config.static_dtype or self.common_dtype
         if self.output is None:
             return
-        if config.enforce_safe_casting_to_output and not promotion.can_cast(
-            self.common_dtype, self.output.dtype
-        ):
+        if config.enforce_safe_casting_to_output and not promotion.can_cast(self.common_dtype, self.output.dtype):
             raise RuntimeError(
                 f"result type {scalar_type(self.common_dtype)} can't be cast to the desired output type "
                 f"{scalar_type(self.output.dtype)}"
@@ -190,11 +189,7 @@ class TensorIterator:
 
     def _converted_stride(self, operand: Operand) -> Ints:
         # An input of another dtype is converted first, and a copy lies densely.
-        if (
-            operand.is_output
-            or not self.config.promote_inputs_to_common_dtype
-            or operand.dtype is self.common_dtype
-        ):
+        if operand.is_output or not self.config.promote_inputs_to_common_dtype or operand.dtype is self.common_dtype:
             return operand.stride
         return geometry.dense_strides(operand.shape, operand.stride)
 
@@ -248,8 +243,9 @@ class TensorIterator:
         self.casts = tuple(promotes and operand.dtype is not self.common_dtype for operand in self.inputs)
         canonical = self.output_stride == geometry.contiguous_strides(self.shape)
         self.plain = self.common_dtype is not bfloat16 and not any(self.casts)
-        if canonical or 0 in self.shape or self.output is not None:
+        if canonical and own_pieces() or 0 in self.shape or self.output is not None:
             # NumPy walks such operands as well as we could: no need to show it other views of them.
+            # A learner's plan is walked as it is, unless it writes into a given tensor.
             self.adopts = canonical
             self.direct = self.plain and canonical and self.shape != () and self.output is None
             return
@@ -284,6 +280,11 @@ def build(
     shapes that do not broadcast, an in-place result that does not fit, a dtype that the output cannot take.
     """
     return TensorIterator(config, inputs, output, read_write).build()
+
+
+def own_pieces() -> bool:
+    """Whether all that makes a plan is the framework's own; if not, every loop is planned."""
+    return not replaced(*PIECES)
 
 
 def meta(self: TensorImpl) -> Meta:

@@ -54,9 +54,7 @@ def piece(returns: Clean | None = None) -> Callable[[F], F]:
     def register(reference: F) -> F:
         name = reference.__name__
         if name in _registry:
-            raise ValueError(
-                f"two pieces are called {name!r}: give the one in {reference.__module__} another name"
-            )
+            raise ValueError(f"two pieces are called {name!r}: give the one in {reference.__module__} another name")
         _registry[name] = Piece(name, reference.__module__, reference, returns)
         return reference
 
@@ -83,6 +81,11 @@ def pieces() -> dict[str, str]:
 def reference(name: str) -> Callable[..., Any]:
     """The framework's own version of a piece, whatever is plugged in now."""
     return _find(name).reference
+
+
+def replaced(*names: str) -> bool:
+    """Whether another function than the framework's own stands in the place of any of these pieces."""
+    return any(found.current() is not found.reference for found in map(_find, names))
 
 
 @contextmanager
@@ -122,9 +125,7 @@ def _find(name: str) -> Piece:
     try:
         return _registry[name]
     except KeyError:
-        raise ValueError(
-            f"no piece is called {name!r}; the pieces are {', '.join(sorted(_registry))}"
-        ) from None
+        raise ValueError(f"no piece is called {name!r}; the pieces are {', '.join(sorted(_registry))}") from None
 
 
 def _checked(found: Piece, mine: Callable[..., Any]) -> Callable[..., Any]:
@@ -164,11 +165,7 @@ def ints(value: Any, length: int) -> tuple[int, ...]:
 
 def a_bool(value: Any) -> bool:
     """True or False; ValueError otherwise (NumPy's own are taken, 0 and 1 are not)."""
-    if (
-        isinstance(value, bool)
-        or type(value).__module__ == "numpy"
-        and type(value).__name__ in ("bool", "bool_")
-    ):
+    if isinstance(value, bool) or type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):
         return bool(value)
     raise ValueError("True or False")
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ...c10.dtype import dtype as DType  # noqa: N812
 from ...c10.dtype import float32
 from ...c10.geometry import canonical
+from ...c10.pieces import on_swap
 from ...c10.tensor_impl import TensorImpl, adopt
-from ..tensor_iterator import UNARY_OP
+from ..tensor_iterator import UNARY_OP, own_pieces
 from .erf import erf
 from .pointwise import FLOATS, NUMBERS, Pointwise, binary, pointwise, unary
 
@@ -98,10 +100,22 @@ leaky_relu_backward = _self_first(pointwise("leaky_relu_backward", _leaky_relu_b
 _threshold = _self_first(pointwise("threshold", _threshold_backward, 2, dtypes=NUMBERS))
 
 
+# The dtype whose loop needs no plan; none while a piece that makes plans is replaced.
+_unplanned: DType | None = float32
+
+
+def _choose() -> None:
+    global _unplanned
+    _unplanned = float32 if own_pieces() else None
+
+
+on_swap(_choose)
+
+
 def _relu_backward(ks: int, grad: TensorImpl, self: TensorImpl, threshold: Any) -> Any:
     shape, stride, dtype = grad._shape, grad._stride, grad._dtype
     if (
-        dtype is float32
+        dtype is _unplanned
         and dtype is self._dtype
         and shape
         and shape == self._shape
@@ -153,9 +167,7 @@ def _lerp(a: np.ndarray, b: np.ndarray, weight: Any) -> np.ndarray:
 def _check_lerp(self: TensorImpl, end: TensorImpl, *weight: TensorImpl) -> None:
     for name, each in zip(("end", "weight"), (end, *weight), strict=False):
         if each._dtype is not self._dtype and (name == "end" or each._shape):
-            raise RuntimeError(
-                f"expected dtype {self._dtype.name} for `{name}` but got dtype {each._dtype.name}"
-            )
+            raise RuntimeError(f"expected dtype {self._dtype.name} for `{name}` but got dtype {each._dtype.name}")
 
 
 addcmul = pointwise("addcmul", _addcmul, 3, dtypes=NUMBERS, label="addcmul_cpu_out")

@@ -3,7 +3,7 @@
 The function gets NumPy arrays in the dtype that is computed in (float32 for bfloat16) and returns one. Where
 operands have the same dtype and shape and lie in memory in index order, nothing has to be worked out and the
 function is called at once: that is the fast path in each factory below. Everything else goes through a
-TensorIterator.
+TensorIterator. While a piece that makes its plans is replaced, everything does: no dtype is in a fast path then.
 """
 
 from collections.abc import Callable
@@ -29,9 +29,30 @@ WHOLE = EVERY - FLOATS
 # Python numbers that only have to be converted to go with an array of the dtype.
 _PLAIN_NUMBERS: dict[DType, tuple[type, ...]] = {float32: (float, int), float64: (float, int), int64: (int,)}
 
-
 # How many plans a kernel keeps.
 _MOST = 4096
+
+# The dtypes that each fast path is open for: now, and while the framework makes its own plans.
+_open: list[tuple[set[DType], frozenset[DType]]] = []
+
+
+def unplanned(dtypes: frozenset[DType]) -> set[DType]:
+    """These dtypes for a fast path to look its own up in; empty while a piece that makes plans is replaced."""
+    now = set(dtypes) if tensor_iterator.own_pieces() else set()
+    _open.append((now, dtypes))
+    return now
+
+
+def _open_and_close() -> None:
+    own = tensor_iterator.own_pieces()
+    for now, dtypes in _open:
+        if own:
+            now.update(dtypes)
+        else:
+            now.clear()
+
+
+on_swap(_open_and_close)
 
 
 class Pointwise(Structured):
@@ -60,7 +81,7 @@ def binary(
     """
     label = label or f"{name}_cpu"
     result_dtype = config.static_dtype
-    fast = (FLOATS if config.promote_integer_inputs_to_float else EVERY) & dtypes - {bfloat16}
+    fast = unplanned((FLOATS if config.promote_integer_inputs_to_float else EVERY) & dtypes - {bfloat16})
     # Of the functions only a ufunc can be told where to write.
     writes = isinstance(function, np.ufunc) and result_dtype is None
 
@@ -71,11 +92,7 @@ def binary(
     def functional(ks: int, self: TensorImpl, other: TensorImpl, alpha: Any = 1) -> Any:
         shape, stride, dtype, device = self._shape, self._stride, self._dtype, self._device
         simple = (
-            dtype in fast
-            and dtype is other._dtype
-            and device is other._device
-            and alpha == 1
-            and alpha is not True
+            dtype in fast and dtype is other._dtype and device is other._device and alpha == 1 and alpha is not True
         )
         if simple:
             # strided_array() without its frame where the arrays are there.
@@ -122,12 +139,7 @@ def binary(
             and self._storage is not other._storage
         ):
             second: np.ndarray | None
-            if (
-                dtype is other._dtype
-                and shape == other._shape
-                and self._device is other._device
-                and _is_one(alpha)
-            ):
+            if dtype is other._dtype and shape == other._shape and self._device is other._device and _is_one(alpha):
                 second = other.strided_array()
             else:
                 second = _second(self, other, alpha)
@@ -140,9 +152,7 @@ def binary(
     return Pointwise(name, functional, inplace, out)
 
 
-def comparison(
-    name: str, function: Function, dtypes: frozenset[DType] = EVERY
-) -> tuple[Pointwise, Pointwise]:
+def comparison(name: str, function: Function, dtypes: frozenset[DType] = EVERY) -> tuple[Pointwise, Pointwise]:
     """The kernels of an op that answers with bools: with a tensor, and with a number, on the other side."""
     with_tensor = binary(name, function, COMPARISON_OP, dtypes=dtypes)
     return with_tensor, with_number(f"{name}_scalar", with_tensor)
@@ -173,7 +183,7 @@ def unary(
     """
     label = label or f"{name}_cpu"
     result_dtype = config.static_dtype
-    fast = (FLOATS if config.promote_integer_inputs_to_float else EVERY) & dtypes - {bfloat16}
+    fast = unplanned((FLOATS if config.promote_integer_inputs_to_float else EVERY) & dtypes - {bfloat16})
 
     def functional(ks: int, self: TensorImpl, *numbers: Any) -> Any:
         shape, dtype = self._shape, self._dtype
@@ -210,7 +220,7 @@ def pointwise(
 ) -> Pointwise:
     """The kernel of an op of any number of tensors and then numbers, in three forms."""
     label = label or f"{name}_cpu"
-    fast = (EVERY if check is None and config is BINARY_OP else frozenset()) & dtypes - {bfloat16}
+    fast = unplanned((EVERY if check is None and config is BINARY_OP else frozenset()) & dtypes - {bfloat16})
 
     def functional(ks: int, *args: Any) -> Any:
         operands = args[:tensors]

@@ -269,6 +269,7 @@ rewrite_call = Task(
             corners=(
                 _call(kinds=("int[]", "int")),
                 _call(kinds=("int[2]",), keyword=0),
+                _call(3, kinds=("int[2]",), keyword=0),
                 _call(kinds=("Tensor[]", "int[2]", "bool")),
             ),
             draws=(
@@ -278,6 +279,7 @@ rewrite_call = Task(
             why="conv2d's stride is int[2], so that 2 may be written for [2, 2]",
             slip="commas stand in defaults too; for int[2] a single number, given or as the default, is both, and each "
             "of the two may be swapped",
+            count=20,
         ),
         Property(
             "values swapped by their declared type",

@@ -246,7 +246,7 @@ plan_casts = Task(
         ),
     ),
     hints=(
-        "One small function says whether an argument takes part at all; all four policies use it.",
+        "One small function says whether an argument takes part at all; all four use it.",
         "promote: start with autocast's dtype and walk through those that take part. float32, once met, stays.",
         "fp32_set_opt_dtype looks at the first argument only, casts nothing, and fills in dtype where it is None.",
     ),

@@ -1,5 +1,7 @@
 """What holds of lab 5 alone: programs from text, parts of PyTorch that are unplugged, examples in its words."""
 
+import functools
+import linecache
 import re
 import subprocess
 import sys
@@ -149,6 +151,60 @@ def test_hooks_are_counted_on_layers_and_on_all_modules():
     assert building.hooks(model) == 0
 
 
+def _leaves_a_hook(before):
+    def watch(model):
+        before(model)
+        model.register_forward_hook(lambda *args: None)
+        return "watched"
+
+    return watch
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        lambda model: building.__dict__.update(hooks=lambda model: 0),
+        lambda model: setattr(model, "after", lambda: 0),
+        lambda model: model.after.__globals__.update(hooks=lambda model: 0),
+    ],
+    ids=["glassbox.tasks.building", "the model", "the globals of the program"],
+)
+def test_hooks_are_counted_by_what_was_there_before(before, monkeypatch):
+    monkeypatch.setattr(building, "hooks", building.hooks)
+    text = "model = nn.Linear(2, 2)\nmodel.after = lambda: hooks(model)\n"
+    for _ in range(2):  # a patch outlives the call that made it
+        call = building.built(("model",), (text,))
+        answer = answering.answer(_leaves_a_hook(before), call, ("model",))
+        assert answer == {"value": ["watched", 1]}
+
+
+def _reachable(value, seen):
+    """Strings in what a function or a tensor leads to, through globals, closures, code and attributes."""
+    if id(value) in seen or isinstance(value, type(sys)):
+        return []
+    seen[id(value)] = value
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        within = [*value, *value.values()]
+    elif isinstance(value, list | tuple | set):
+        within = list(value)
+    else:
+        names = ("__globals__", "__dict__", "__code__", "__closure__", "__defaults__", "co_consts", "cell_contents")
+        within = [getattr(value, name, None) for name in names if not isinstance(value, type)]
+    return [text for each in within for text in _reachable(each, seen)]
+
+
+def test_a_program_does_not_lead_to_its_text():
+    line = "x = torch.ones(3) + 12345"
+    text = f"def program():\n    {line}\n    return x\n"
+    (program,) = building.built(("program",), (text,))
+    strings = _reachable(program, {})
+    assert "program" in strings
+    assert not [each for each in strings if line in each]
+    assert text not in linecache.getlines("<program>")
+
+
 def _learner(body, **names):
     namespace = {"torch": torch, **names}
     exec(f"def f(program):\n    {body}", namespace)
@@ -161,7 +217,47 @@ def _debug_mode():
     return DebugMode
 
 
+def _logging_mode():
+    from torch.testing._internal.logging_tensor import LoggingTensorMode
+
+    return LoggingTensorMode
+
+
+def _flop_registry():
+    from torch.utils.flop_counter import flop_registry
+
+    return flop_registry
+
+
+def _fake_mode():
+    from torch._subclasses import FakeTensorMode
+
+    return FakeTensorMode
+
+
+class _Derived(_fake_mode()):
+    """As a learner's cell may derive it above the piece."""
+
+
+MM = torch.ops.aten.mm
+ELSEWHERE = "torch._functorch.aot_autograd"
+
 READY_MADE = {
+    "FakeTensorMode from elsewhere": (f"import {ELSEWHERE} as m\n    return m.FakeTensorMode()", {}),
+    "FakeTensorMode from elsewhere, by name": (f"from {ELSEWHERE} import FakeTensorMode as M\n    return M()", {}),
+    "FakeTensorMode in a list": ("return box[0]()", {"box": [_fake_mode()]}),
+    "FakeTensorMode made before": ("with box[0]: return 1", {"box": [_fake_mode()()]}),
+    "FakeTensorMode called by another": ("return make()", {"make": functools.partial(_fake_mode())}),
+    "a class derived from it": ("return Derived()", {"Derived": _Derived}),
+    "make_fx from elsewhere": (f"import {ELSEWHERE} as m\n    return m.make_fx(program)()", {}),
+    "the registry of FLOPs": ("return registry[mm]((2, 3), (3, 4))", {"registry": _flop_registry(), "mm": MM}),
+    "a copy of the registry": ("return registry[mm]((2, 3), (3, 4))", {"registry": dict(_flop_registry()), "mm": MM}),
+    "a function of the registry": ("return box[0]((2, 3), (3, 4))", {"box": (_flop_registry()[MM],)}),
+    "a class without a constructor": ("return box[0]()", {"box": [_logging_mode()]}),
+    "called by a tree map": (
+        "from torch.utils._pytree import tree_map\n    return tree_map(box[0], [1])",
+        {"box": [_fake_mode()]},
+    ),
     "xray": ("return xray.op_log()", {"xray": xray}),
     "DebugMode by name": ("return DebugMode()", {"DebugMode": _debug_mode()}),
     "DebugMode imported": ("from torch.utils._debug_mode import DebugMode\n    return DebugMode()", {}),
@@ -187,6 +283,25 @@ def test_what_would_do_the_work_is_unplugged(way):
     assert {name: id(module) for name, module in sys.modules.items() if name in before[0]} == {
         name: id(module) for name, module in before[0].items()
     }
+
+
+def test_pytorch_itself_still_uses_what_is_unplugged():
+    """And all is as it was afterwards."""
+    from torch._subclasses import fake_tensor
+    from torch.testing._internal.logging_tensor import LoggingTensorMode
+
+    function = _learner(
+        "return torch.export.export(layer, (torch.ones(2, 3),)).graph and 7", layer=torch.nn.Linear(3, 2)
+    )
+    code, own = fake_tensor.FakeTensorMode.__init__.__code__, dict(vars(LoggingTensorMode))
+    with unplugged(function, printing.UNPLUGGED):
+        assert fake_tensor.FakeTensorMode.__init__.__code__ is not code
+        assert answering.answer(function, (print,)) == {"value": 7}
+    assert fake_tensor.FakeTensorMode.__init__.__code__ is code
+    assert dict(vars(LoggingTensorMode)) == own
+    assert _flop_registry()[MM]((2, 3), (3, 4)) == 48
+    with fake_tensor.FakeTensorMode():
+        assert type(torch.ones(2)) is fake_tensor.FakeTensor
 
 
 @pytest.mark.parametrize("task", LAB.tasks, ids=lambda task: task.function)

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .building import built, finished
+from .building import afterwards, built
 from .plain import NotPlainError, freeze, plain
 from .unplug import trial, unplugged
 
@@ -125,8 +125,10 @@ def answer(function: Callable[..., Any], call: tuple[Any, ...], names: Sequence[
     an interrupt is passed on.
     """
     try:
+        after = afterwards(names, call)
         with trial():
-            return {"value": plain(finished(names, call, function(*call)))}
+            value = function(*call)
+            return {"value": plain(value if after is None else (value, after()))}
     except NotPlainError as error:
         return {"notplain": str(error)[:PRINTED]}
     except KeyboardInterrupt:

@@ -7,6 +7,7 @@ from the same text; nobody but who builds holds it, unless a task hands it on un
 from __future__ import annotations
 
 import contextlib
+import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,25 +21,8 @@ def built(names: Sequence[str], case: Sequence[Any]) -> tuple[Any, ...]:
     """
     if not names:
         return tuple(case)
-    found = run(case[0])
+    found = {"text": case[0]} | run(case[0])
     return *(found[name] for name in names), *case[1:]
-
-
-def run(text: str) -> dict[str, Any]:
-    """The names that a program's text defines, with torch, nn, F and hooks there from the start. Random numbers begin
-    at the same place every time, and the text itself is called "text".
-    """
-    import torch
-    from torch import nn
-    from torch.nn import functional
-
-    names: dict[str, Any] = {"__name__": "program", "torch": torch, "nn": nn, "F": functional}
-    names |= {"text": text, "hooks": hooks}
-    # No dump of a program stays anywhere: a line of it is a number to whoever runs it.
-    code = compile(text, FILE, "exec")
-    with steady():
-        exec(code, names)
-    return names
 
 
 def hooks(model: Any) -> int:
@@ -48,6 +32,24 @@ def hooks(model: Any) -> int:
     places = [(each._forward_hooks, each._forward_pre_hooks) for each in model.modules()]
     places.append((everywhere._global_forward_hooks, everywhere._global_forward_pre_hooks))
     return sum(len(each) for pair in places for each in pair)
+
+
+def run(text: str, *, counting: Callable[[Any], int] = hooks) -> dict[str, Any]:
+    """The names that a program's text defines, with torch, nn, F and hooks there from the start. Random numbers begin
+    at the same place every time. Nothing in these names leads back to the text.
+
+    `counting` is what the program calls hooks, bound once: a later change of this module does not reach it.
+    """
+    import torch
+    from torch import nn
+    from torch.nn import functional
+
+    names: dict[str, Any] = {"__name__": "program", "torch": torch, "nn": nn, "F": functional, "hooks": counting}
+    # No dump of a program stays anywhere: a line of it is a number to whoever runs it.
+    code = compile(text, FILE, "exec")
+    with steady():
+        exec(code, names)
+    return names
 
 
 @contextlib.contextmanager
@@ -78,7 +80,13 @@ def warm() -> None:
         torch.ones(1)
 
 
-def finished(names: Sequence[str], call: Sequence[Any], value: Any) -> Any:
-    """What a call gave, and where the text's program has an attribute `after`, what that says once all is over."""
-    after: Callable[[], Any] | None = getattr(call[0], "after", None) if names else None
-    return value if after is None else (value, after())
+def afterwards(names: Sequence[str], call: Sequence[Any]) -> Callable[[], Any] | None:
+    """What says how things stand once a call is over, where the text's program has an attribute `after`. To be asked
+    for before the call: what the learner's function puts in its place, or among its globals, changes nothing.
+    """
+    after = getattr(call[0], "after", None) if names else None
+    if not isinstance(after, types.FunctionType):
+        return after
+    return types.FunctionType(
+        after.__code__, dict(after.__globals__), after.__name__, after.__defaults__, after.__closure__
+    )

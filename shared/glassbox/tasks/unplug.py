@@ -152,6 +152,97 @@ def _within(name: str, packages: Collection[str]) -> bool:
     return name in packages or any(name.startswith(f"{package}.") for package in packages)
 
 
+def _refusing(*given: Any, **named: Any) -> Any:
+    asked: Any = "what is asked stands here"
+    return asked(*given, **named)
+
+
+THROUGH = (__name__, "contextlib", "functools", "torch.utils._contextlib", "torch.utils._pytree")
+"""Frames that only pass a call on; who asks is further out."""
+
+
+def _asked(name: str, whole: Callable[..., Any]) -> Callable[..., Any]:
+    """`whole`, for the package's own code only while a piece is tried."""
+
+    def asked(*given: Any, **named: Any) -> Any:
+        frame: Any = sys._getframe(2)
+        while frame and frame.f_globals.get("__name__") in THROUGH:
+            frame = frame.f_back
+        asking = frame.f_globals.get("__name__", "") if frame else ""
+        if asking.partition(".")[0] not in (name.partition(".")[0], "importlib", "_frozen_importlib"):
+            Unplugged(name)._used()
+        return whole(*given, **named)
+
+    return asked
+
+
+def _inherited(kind: type, key: str) -> Callable[..., Any]:
+    def whole(self: Any, *given: Any, **named: Any) -> Any:
+        return getattr(super(kind, self), key)(*given, **named)
+
+    return whole
+
+
+@contextlib.contextmanager
+def _refused(parts: Collection[UnpluggedPart], packages: Collection[str]) -> Iterator[None]:
+    """Within the block the functions of these parts refuse, and so do their classes where an object is made or
+    entered. A stand-in is one name; others of the package and of the learner's hold the thing itself.
+
+    A function stays the object that it is and gets other code, so it does not matter who holds it.
+    """
+    kinds: dict[int, type] = {}
+    functions: dict[int, types.FunctionType] = {}
+    for part in parts:
+        for value in list(vars(part.__dict__["_part"]).values()):
+            for each in [value, *(list(value.values()) if type(value) is dict else ())]:
+                if not _within(_module(each), packages):
+                    continue
+                if isinstance(each, type):
+                    kinds[id(each)] = each
+                elif isinstance(each, types.FunctionType):
+                    functions[id(each)] = each
+    added: list[tuple[type, str]] = []
+    before: list[tuple[types.FunctionType, types.CodeType]] = []
+    try:
+        for kind in kinds.values():
+            for key in ("__new__", "__init__", "__enter__"):
+                own = vars(kind).get(key)
+                own = getattr(own, "__func__", own)
+                above = getattr(kind, key, None)
+                # Only PyTorch's own: an Enum has what the standard library made.
+                if isinstance(own, types.FunctionType) and _within(own.__module__, packages):
+                    functions[id(own)] = own
+                elif key == "__new__" or own is not None:
+                    continue
+                elif isinstance(above, types.FunctionType) and _module(above).startswith("torch."):
+                    code = _code((), f"{kind.__module__}.{kind.__name__}", _inherited(kind, key))
+                    whole = types.FunctionType(code, globals(), key)
+                    setattr(kind, key, whole)
+                    added.append((kind, key))
+        for each in functions.values():
+            before.append((each, each.__code__))
+            whole = types.FunctionType(
+                each.__code__, each.__globals__, each.__name__, each.__defaults__, each.__closure__
+            )
+            whole.__kwdefaults__ = each.__kwdefaults__
+            name = each.__qualname__.partition(".__")[0].rpartition(".<locals>.")[2]
+            each.__code__ = _code(each.__code__.co_freevars, f"{each.__module__}.{name}", whole)
+        yield
+    finally:
+        for each, code in before:
+            each.__code__ = code
+        for kind, key in added:
+            delattr(kind, key)
+
+
+def _code(free: tuple[str, ...], name: str, whole: Callable[..., Any]) -> types.CodeType:
+    """Code that asks who calls. A function keeps the number of its free variables, whatever its code."""
+    asked = _asked(name, whole)
+    code = _refusing.__code__
+    constants = tuple(asked if each == "what is asked stands here" else each for each in code.co_consts)
+    return code.replace(co_consts=constants, co_freevars=free)
+
+
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds a stand-in for every module of some packages; placed on `sys.meta_path`."""
 
@@ -192,12 +283,11 @@ def unplugged(function: Callable[..., Any], packages: Collection[str]) -> Iterat
     sys.meta_path.insert(0, finder)
     try:
         for key, value in swapped.items():
-            names[key] = Unplugged(
-                getattr(value, "__name__", None) or f"{_module(value).partition('.')[0]} ({key})"
-            )
+            names[key] = Unplugged(getattr(value, "__name__", None) or f"{_module(value).partition('.')[0]} ({key})")
         for part in parts:
             _put(part.__name__, part)
-        yield
+        with _refused(parts, [name for name in packages if "." in name]):
+            yield
     finally:
         sys.meta_path.remove(finder)
         _drop_tainted(loaded)

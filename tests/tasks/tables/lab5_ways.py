@@ -220,6 +220,19 @@ def repeated_work__same_arguments(program):
     return found
 
 
+def repeated_work__by_the_oracle(program):
+    """Hands the program's own text to what tells right from wrong, should the text be in reach."""
+    from glassbox.tasks.lab5 import repeating
+
+    return repeating._true_repeated_work(program.__globals__["text"])
+
+
+def float64_sources__by_the_oracle(program):
+    from glassbox.tasks.lab5 import creeping
+
+    return creeping._true_float64_sources(program.__globals__["text"])
+
+
 def float64_sources__by_storage(program):
     """Right: known are the storages of float64 tensors that came out; the tensors stay alive."""
     known, found = [], {}
@@ -327,7 +340,9 @@ WRONG = [
     ("hidden_copies", "from the text", hidden_copies__from_the_text),
     ("repeated_work", "same result", repeated_work__same_result),
     ("repeated_work", "same arguments", repeated_work__same_arguments),
+    ("repeated_work", "by the oracle", repeated_work__by_the_oracle),
     ("float64_sources", "casts", float64_sources__casts),
+    ("float64_sources", "by the oracle", float64_sources__by_the_oracle),
     ("run_within", "afterwards", run_within__afterwards),
     ("shapes_only", "on meta", shapes_only__on_meta),
     ("shapes_only", "small", shapes_only__small),

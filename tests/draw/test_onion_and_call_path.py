@@ -146,3 +146,10 @@ def test_lanes_follow_the_stations() -> None:
     assert words.count("PyTorch 2.14.1") == 2
     assert [word for word in words if word.isdigit()] == [str(nr) for nr in range(1, 9)]
     assert "your code" not in [each.text for each in parts(FIGURES["path, empty"], "text")]
+
+
+def test_what_selects_a_backend_has_a_hue_and_so_text_in_full_ink():
+    """Boxes of class "out" have faint text, which is for what does not count."""
+    hop = Hop("aten.ones.default", "BackendSelect", 0, (), "C++ kernel", "x.cpp:1", 0)
+    body = onion_figure(Onion((hop,))).body
+    assert 'class="k r4"' in body and 'class="k out"' not in body

@@ -15,6 +15,7 @@ from glassbox.records import (
     markdown_table,
     text_table,
 )
+from glassbox.records.table import folded_table
 
 A = StorageView.of_layout("A", (3, 4), (4, 1), size=12)
 SLICE = StorageView.of_layout("A[1:, :2]", (2, 2), (4, 1), 4, size=12)
@@ -168,3 +169,10 @@ def test_microseconds_stay_below_a_thousand_of_a_unit(number, written):
 def test_numbers_beyond_the_last_unit_are_written_out():
     assert human_us(4_321_000_000.0) == "4321 s" and human_bytes(5_000_000_000_000_000) == "5000 TB"
     assert human_flops(999_999) == "1 M" and human_flops(0) == "0"
+
+
+def test_a_folded_table_scrolls_by_itself_and_can_be_reached_by_the_keyboard():
+    page = folded_table([{"a": 1}], "x & y", 2)
+    inside = page.partition("</summary>")[2]
+    assert inside.startswith('<div style="overflow-x:auto" tabindex="0" role="region" aria-label="x &amp; y"><table>')
+    assert inside.endswith("</table></div><p>2 more rows in rows().</p></details>")

@@ -22,6 +22,7 @@ COLOURS = {
     "autocast": "r3",
     "autograd": "r0",
     "views and in-place": "r1",
+    "backend select": "r4",
     "backends": "r5",
     "backend": "r5",
 }

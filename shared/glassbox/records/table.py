@@ -56,7 +56,9 @@ def folded_table(rows: Sequence[Mapping[str, Any]], caption: str, left_out: int 
     """`rows` as an HTML table that is shut under its caption, to stand below a figure; says how many are left out."""
     summary = html.escape(caption or "the table")
     more = f"<p>{left_out:,} more rows in rows().</p>" if left_out > 0 else ""
-    return f'<details style="margin:6px 0"><summary>{summary}</summary>{html_table(rows)}{more}</details>'
+    # A table wider than its cell scrolls by itself; one that scrolls is reached by the keyboard.
+    table = f'<div style="overflow-x:auto" tabindex="0" role="region" aria-label="{summary}">{html_table(rows)}</div>'
+    return f'<details style="margin:6px 0"><summary>{summary}</summary>{table}{more}</details>'
 
 
 def text_table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -22,7 +22,9 @@ from ..records import Hop, KeySets, KeyStep, Onion, WhyCall
 from ..xray import why
 from ..xray._calls import TopCall
 from ..xray._calls_of_torch import OfTorch
+from ..xray._clean_thread import in_clean_thread
 from ..xray._key_origins import context_of, origins_of
+from ..xray._torch_internals import watched_here
 from ..xray.dispatch_tables import read_row
 from ..xray.key_sets import fallthroughs, key_sets_of, watch_program
 from ..xray.reasons import _layers
@@ -92,7 +94,20 @@ class State:
 
 @cache
 def states() -> dict[Choice, State]:
-    """Every state, asked of the installed PyTorch; some seconds, once in a process."""
+    """Every state, asked of the installed PyTorch; some seconds, once in a process.
+
+    They are asked for in a thread of their own, since what is on around the caller would be in all of them.
+    RuntimeError inside of a look at the caller's calls, which would be waited for.
+    """
+    if watched_here():
+        raise RuntimeError(
+            "KeySetExplorer: the calls of this thread are being watched, and the first explorer watches calls itself; "
+            "make it outside of xray.why or xray.key_sets."
+        )
+    return in_clean_thread(_ask)
+
+
+def _ask() -> dict[Choice, State]:
     every = choices()
     here = [each for each in every if each.device != "cuda"]
     wanted = [OPS[each.op][0] for each in here]

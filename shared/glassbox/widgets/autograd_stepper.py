@@ -33,6 +33,7 @@ class AutogradStepper(GlassboxWidget):
     runs   records of `glassbox.xray.engine_run`, by what the reader chooses them by; without any, four
            small programs of the mini-framework
 
+    TypeError for what is no such record, RuntimeError without any where the mini-framework records no graph.
     Traits to read, set and observe: `run` (which of `titles`), `step` (0 to the last moment). TraitError for a step
     or run that is not there.
     """
@@ -46,6 +47,12 @@ class AutogradStepper(GlassboxWidget):
     step = traitlets.Int(0).tag(sync=True)
 
     def __init__(self, **runs: EngineRun) -> None:
+        for title, each in runs.items():
+            if not isinstance(each, EngineRun):
+                raise TypeError(
+                    f"AutogradStepper: {title} is a {type(each).__name__}, not a record; give what engine_run gave, "
+                    f'such as {title}=xray.engine_run("z = a * a", torch, a=2).'
+                )
         chosen = {title.replace("_", " "): each for title, each in runs.items()} or _programs_of_mini()
         self.records: Sequence[EngineRun] = tuple(chosen.values())
         super().__init__(titles=list(chosen), shown=[as_data(each) for each in self.records])

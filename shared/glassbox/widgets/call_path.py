@@ -29,7 +29,8 @@ class CallPathExplorer(GlassboxWidget):
     costs   for each path in order an Overhead record, (stations, microseconds, what) triples, or None
 
     `state` holds everything as plain data; `opened` the stations that show all their frames (a lane shows a few at
-    first). ValueError without a path, with more costs than paths, or with costs of stations that do not exist.
+    first). ValueError without a path, with more costs than paths, or with costs of stations that do not exist;
+    TypeError for what is no path and for costs of another form.
     """
 
     _esm = asset("call_path.js")
@@ -41,6 +42,14 @@ class CallPathExplorer(GlassboxWidget):
     def __init__(self, *paths: CallPath, costs: Sequence[Costs] = ()) -> None:
         if not paths:
             raise ValueError("CallPathExplorer: give it at least one path, such as xray.call_path(lambda: a + b).")
+        for nr, path in enumerate(paths, 1):
+            if not isinstance(path, CallPath):
+                raise TypeError(
+                    f"CallPathExplorer: path {nr} is a {type(path).__name__}, not a record; give what call_path gave, "
+                    "such as xray.call_path(lambda: a + b)."
+                )
+        if isinstance(costs, str) or not isinstance(costs, Sequence):
+            raise TypeError(f"CallPathExplorer: costs is a list with one entry for each path, got {costs!r}.")
         if len(costs) > len(paths):
             raise ValueError(f"CallPathExplorer: {len(costs)} costs for {len(paths)} paths; give one for each.")
         self._paths = paths
@@ -106,10 +115,17 @@ def _costs(given: Costs) -> list[Cost]:
     if isinstance(given, Overhead):
         layers = [each for each in given.layers if each.stations]
         return [(each.stations, max(0.0, each.time.median), f"{each.name}: {each.definition}") for each in layers]
-    found = list(given)
-    for stations, _, _ in found:
-        _numbers(stations)
-    return found
+    found = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    for each in found:
+        if not (isinstance(each, list | tuple) and len(each) == 3 and isinstance(each[0], str)) or not (
+            isinstance(each[1], int | float)
+        ):
+            raise TypeError(
+                "CallPathExplorer: the costs of a path are an Overhead record, None or a list of (stations, "
+                f'microseconds, what), such as [("3, 4", 1.5, "dispatch")], got {given!r}.'
+            )
+        _numbers(each[0])
+    return [(stations, us, str(what)) for stations, us, what in found]
 
 
 def _numbers(stations: str) -> list[int]:

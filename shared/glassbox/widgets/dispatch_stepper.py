@@ -22,12 +22,19 @@ class DispatchStepper(FramesWidget):
     depth      how deep kernels may lie in others to be shown, 0 for the outermost alone; None: all
 
     Traits: `step`, which may be read and set, and `steps`. `calls` has the records by lane.
-    ValueError without a program, and for one that makes no such call.
+    ValueError without a program, and for one that makes no such call or for a depth below 0; TypeError for a `call`
+    or `depth` that is no whole number.
     """
 
     def __init__(self, call: int = 0, depth: int | None = None, **programs: Callable[[], Any] | Why | WhyCall) -> None:
         if not programs:
             raise ValueError("DispatchStepper: give at least one program, such as PyTorch=lambda: a + b.")
+        if not isinstance(call, int):
+            raise TypeError(f"DispatchStepper: call is the number of an operator call, 0 or more, got {call!r}.")
+        if depth is not None and not isinstance(depth, int):
+            raise TypeError(f"DispatchStepper: depth is a number, 0 or more, or None for all kernels, got {depth!r}.")
+        if depth is not None and depth < 0:
+            raise ValueError(f"DispatchStepper: depth is 0 or more, or None for all kernels, got {depth}.")
         self.calls = {name: _call(name, program, call) for name, program in programs.items()}
         ops = list(dict.fromkeys(each.op for each in self.calls.values()))
         super().__init__(

@@ -25,9 +25,11 @@ class KeySetExplorer(GlassboxWidget):
     """One operator call, and everything that can be switched on around it.
 
     Traits to read, set and observe, as `Choice` has them: `op`, `device`, `requires_grad`, `autocast`, `no_grad`,
-    `inference`, `vmap`, `mode`. TraitError for a value that is not offered. `call` is the state on show as a record.
+    `inference`, `vmap`, `mode`. TraitError for a value that is not offered, TypeError for another name. `call` is the
+    state on show as a record.
 
-    Making the first one runs every state, which takes some seconds, and hooks all kernels of the process meanwhile.
+    Making the first one runs every state in a thread of its own, so that no block around it counts; that takes some
+    seconds, and hooks all kernels of the process meanwhile.
     """
 
     _esm = asset("keyset_explorer.js")
@@ -44,6 +46,10 @@ class KeySetExplorer(GlassboxWidget):
     mode = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, **chosen: Any) -> None:
+        for name in chosen:
+            if name not in Choice._fields:
+                switches = ", ".join(Choice._fields)
+                raise TypeError(f"KeySetExplorer: there is no switch {name!r}; the switches are {switches}.")
         super().__init__(data=compact(), **chosen)
 
     @property

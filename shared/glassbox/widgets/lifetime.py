@@ -17,6 +17,7 @@ class LifetimeStepper(FramesWidget):
     frameworks   what goes by that name, by the name of its lane: PyTorch=torch, mini=mini; PyTorch alone without any
 
     Traits: `step`, which may be read and set, and `steps`. `lives` has the records by lane.
+    TypeError for a program that is no text and for a lane that is no framework;
     ValueError for a program without a statement; whatever a statement raises is raised.
     """
 

@@ -23,7 +23,7 @@ class Ordering(GlassboxWidget):
 
     Traits: `order` (the steps as the reader has them), `done`, `right` (for each place whether its step is the right
     one, [] before) and `answer` (the right order, [] before). `commit()` does what the button does.
-    ValueError for fewer than two steps or the same one twice.
+    TypeError for what is no list of steps; ValueError for fewer than two steps or the same one twice.
     """
 
     _esm = asset("ordering.js")
@@ -38,6 +38,8 @@ class Ordering(GlassboxWidget):
     explanation = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, steps: Iterable[str], because: str = "", question: str = "") -> None:
+        if isinstance(steps, str) or not isinstance(steps, Iterable):
+            raise TypeError(f'Ordering: steps is a list such as ["first", "second"], got {steps!r}.')
         self._steps = [str(step) for step in steps]
         self._because = because
         if len(self._steps) < 2 or len(set(self._steps)) < len(self._steps):

@@ -6,10 +6,12 @@ machine; the browser side turns pages and asks the kernel nothing.
 
 from __future__ import annotations
 
+import html
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from operator import index
+from typing import Any, SupportsIndex
 
 import traitlets
 
@@ -32,8 +34,12 @@ class TimelinePlayer(GlassboxWidget):
                Without them six additions: without waiting, with a synchronize at the end, with `.item()` after each
     sizes      element counts for the slider
 
+    Making one runs the programs on the simulated device itself, which it resets before each: the device's time,
+    timeline, races and statistics from before are gone. Live tensors stay.
+
     Traits to read and set: `program` and `size`, numbers into the two. `state` holds all that is shown. TraitError for
-    a number that there is not, ValueError for no program or no size.
+    a number that there is not, ValueError for no program, no size or one below 1; TypeError for programs and sizes of
+    another form.
     """
 
     _esm = asset("timeline_player.js")
@@ -44,12 +50,20 @@ class TimelinePlayer(GlassboxWidget):
     size = traitlets.Int(0).tag(sync=True)
 
     def __init__(self, programs: Mapping[str, Make] | None = None, sizes: Sequence[int] = SIZES) -> None:
+        if programs is not None and not isinstance(programs, Mapping):
+            raise TypeError(
+                "TimelinePlayer: programs is a dict of name -> make(n), where make(n) gives the function to watch, got "
+                f"a {type(programs).__name__}."
+            )
         made = default_programs() if programs is None else dict(programs)
+        sizes = _checked(sizes)
         if not made or not sizes:
             raise ValueError("TimelinePlayer: it needs at least one program and one size.")
         self.sizes = tuple(sorted(set(sizes)))
         self.names = tuple(made)
-        self.timelines = {name: tuple(_watched(make(n)) for n in self.sizes) for name, make in made.items()}
+        self.timelines = {
+            name: tuple(_watched(_made(name, make, n)) for n in self.sizes) for name, make in made.items()
+        }
         sweeps = {name: _sweep(self.sizes, lines) for name, lines in self.timelines.items()}
         figure = timeline_figure(self.timelines[self.names[0]][0], WIDTH)
         template, uid = _template(figure)
@@ -92,7 +106,7 @@ class TimelinePlayer(GlassboxWidget):
     def static_html(self) -> str:
         name, n = self.names[self.program], self.sizes[self.size]
         return (
-            f"<p><b>{name}</b>, {_elements(n)}. {in_words(self.points(name))}</p>"
+            f"<p><b>{html.escape(name)}</b>, {_elements(n)}. {html.escape(in_words(self.points(name)))}</p>"
             + timeline_figure(self.timeline, WIDTH)._repr_html_()
             + sweep_figure(self.points(name), n)._repr_html_()
         )
@@ -134,6 +148,29 @@ def default_programs(launches: int = 6) -> dict[str, Make]:
 
 def _elements(n: int) -> str:
     return f"{n:,} element{'s' * (n != 1)}"
+
+
+def _checked(sizes: Any) -> tuple[int, ...]:
+    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+        raise TypeError(f"TimelinePlayer: sizes is a list of element counts, got {sizes!r}.")
+    found = tuple(sizes)
+    for n in found:
+        if not isinstance(n, SupportsIndex) or isinstance(n, bool):
+            raise TypeError(f"TimelinePlayer: sizes are whole numbers of elements, 1 or more, got {n!r}.")
+        if index(n) < 1:
+            raise ValueError(f"TimelinePlayer: sizes are numbers of elements, 1 or more, got {n}.")
+    return tuple(map(index, found))
+
+
+def _made(name: str, make: Make, n: int) -> Callable[[], Any]:
+    run = make(n) if callable(make) else make
+    if not callable(make) or not callable(run):
+        what = f"its make({n}) gave" if callable(make) else "it is"
+        raise TypeError(
+            f"TimelinePlayer: program {name!r} is to be make(n) that gives a function without arguments, but {what} "
+            f"a {type(run).__name__}; write such as lambda n: lambda: work(n)."
+        )
+    return run
 
 
 def _watched(run: Callable[[], Any]) -> Timeline:

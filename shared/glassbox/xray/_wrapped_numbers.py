@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
+from ._clean_thread import in_clean_thread
 from ._torch_internals import kernels
 
 # How each kind of number lies in memory, and one of its kind.
@@ -34,7 +34,7 @@ class WrappedNumbers:
         self._made: dict[tuple[type, str], Any] = {}
         self._plain: dict[tuple[torch.dtype, str], torch.Tensor] = {}
         self._spare: dict[type, list[Any]] = {kind: [] for kind in _KINDS}
-        _in_clean_thread(self._make_all)
+        in_clean_thread(self._make_all)
 
     def __call__(self, number: complex) -> Any:
         kind = type(number)
@@ -56,12 +56,12 @@ class WrappedNumbers:
         dtype = _dtype_beside(number, tensors)
         key = dtype, repr(number)
         if key not in self._plain:
-            _in_clean_thread(lambda: self._plain.setdefault(key, torch.tensor(number, dtype=dtype, device="cpu")))
+            in_clean_thread(lambda: self._plain.setdefault(key, torch.tensor(number, dtype=dtype, device="cpu")))
         return self._plain[key]
 
     def _new(self, kind: type, number: complex) -> Any:
         if not self._spare[kind]:
-            self._refill(lambda: _in_clean_thread(lambda: self._make(kind, _AT_ONCE)))
+            self._refill(lambda: in_clean_thread(lambda: self._make(kind, _AT_ONCE)))
         tensor = self._spare[kind].pop()
         parts = (number.real, number.imag) if isinstance(number, complex) else (number,)
         content = struct.pack(_KINDS[kind], *parts)  # type: ignore[arg-type]
@@ -95,20 +95,3 @@ def _category(kind: type | torch.dtype) -> int:
     if isinstance(kind, type):
         return (bool, int, float, complex).index(kind)
     return 3 if kind.is_complex else 2 if kind.is_floating_point else 0 if kind == torch.bool else 1
-
-
-def _in_clean_thread(make: Any) -> None:
-    """Run it where no mode, transform, autocast or inference mode of the caller is on: those belong to its thread."""
-    failed: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            make()
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]

@@ -28,8 +28,11 @@ def call_path(fn: Callable[..., Any], *args: Any, op: str = "", below: bool = Fa
     Over mini tensors the same stations from the mini-framework's Python frames, without torch; `a.beside(b)` of two
     paths draws them next to each other.
 
-    ValueError where fn calls no operator, or none called `op`, or is compiled. Whatever fn raises is raised.
+    TypeError for what cannot be called; ValueError where fn calls no operator, or none called `op`, or is compiled.
+    Whatever fn raises is raised.
     """
+    if not callable(fn):
+        raise TypeError(f"call_path: {fn!r} cannot be called; pass a function, such as call_path(lambda: a + b).")
     written = _written(sys._getframe(1), fn, args)
     if over_mini(fn, args, kwargs):
         from ._path_in_mini import path_in_mini

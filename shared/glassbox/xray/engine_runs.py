@@ -8,6 +8,7 @@ the queue are worked out from the graph.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import ModuleType
 from typing import Any
 
 from ..records import Graph
@@ -24,18 +25,27 @@ def engine_run(program: str, lib: Any, **leaves: Any) -> EngineRun:
     leaves    what each leaf holds: a number or nested lists; floating point, so each one requires a gradient
 
     ValueError for a program without lines, a line of another form, or a result that no gradient can begin at.
+    TypeError for a program that is no text and for another lib; RuntimeError where a block around the call keeps the
+    framework from recording a graph.
     """
     lines = _checked(program)
+    _check_records(lib)
     scope: dict[str, Any] = {name: lib.tensor(_floats(v), requires_grad=True) for name, v in leaves.items()}
     leaf_names = tuple(scope)
     alive: list[set[Any]] = []
     for line in lines:
         exec(compile(line, "<program>", "exec"), {"lib": lib}, scope)
-        alive.append(_reachable(scope.values()))
+        alive.append(_reachable(value for value in scope.values() if isinstance(value, lib.Tensor)))
     last = lines[-1].partition("=")[0].strip()
     result = scope[last]
+    if not isinstance(result, lib.Tensor):
+        raise ValueError(
+            f"engine_run: {last} is a {type(result).__name__}, not a tensor; make it of leaves, such as "
+            'engine_run("z = a * 2", torch, a=1).'
+        )
     if result.grad_fn is None or result.numel() != 1:
         raise ValueError(f"engine_run: {last} must be made of the leaves and have one element, to go backward from.")
+    scope = {name: value for name, value in scope.items() if isinstance(value, lib.Tensor)}
     graph = grad_graph(names=scope, **{last: result})
     walk = Walk(graph, _nodes_of(graph, result.grad_fn))
     values = tuple(_value_of(graph, nr, scope) for nr in range(len(graph)))
@@ -50,7 +60,20 @@ def _floats(value: Any) -> Any:
     return [_floats(each) for each in value] if isinstance(value, list | tuple) else float(value)
 
 
+def _check_records(lib: Any) -> None:
+    """That lib is one of the two, and that it records graphs here and now."""
+    name = getattr(lib, "__name__", "")
+    if not isinstance(lib, ModuleType) or name not in ("torch", "glassbox.mini"):
+        raise TypeError(f"engine_run: lib is the module torch or glassbox.mini, got {lib!r}.")
+    short = name.rpartition(".")[2]
+    block = f"{short}.inference_mode()" if lib.is_inference_mode_enabled() else f"{short}.no_grad()"
+    if lib.is_inference_mode_enabled() or not lib.is_grad_enabled():
+        raise RuntimeError(f"engine_run: {block} is on here, so no graph is recorded; call it outside of that block.")
+
+
 def _checked(program: str) -> list[str]:
+    if not isinstance(program, str):
+        raise TypeError(f"engine_run: the program is text with lines `name = expression`, got {program!r}.")
     lines = [line.strip() for line in program.strip().splitlines() if line.strip()]
     if not lines:
         raise ValueError("engine_run: the program has no lines.")

@@ -11,10 +11,12 @@ import importlib
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
+from types import ModuleType
 from typing import Any
 
 from ..records.lifetime import Lifetime, LiveStorage, LiveTensor, Moment
 from . import _torch_internals as internals
+from ._clean_thread import in_clean_thread
 from .storage import use_count
 
 
@@ -26,10 +28,22 @@ def lifetime(program: str, framework: Any = None) -> Lifetime:
                 views, and among the values that nodes of the autograd graph keep.
     framework   the module that goes by the name `torch`: torch itself (which None means) or glassbox.mini
 
-    SyntaxError for what is no Python; whatever a statement raises is raised.
+    It runs in a thread of its own: what is switched on around the call does not count, and what the program switches
+    on or off for its thread, such as grad mode, is not left so.
+
+    TypeError for a program that is no text and for another framework; SyntaxError for what is no Python; whatever a
+    statement raises is raised.
     """
     if framework is None:
         framework = importlib.import_module("torch")
+    if not isinstance(program, str):
+        raise TypeError(f"lifetime: the program is Python text, such as 'x = torch.ones(2)', got {program!r}.")
+    if not isinstance(framework, ModuleType) or framework.__name__ not in ("torch", "glassbox.mini"):
+        raise TypeError(f"lifetime: the framework is the module torch or glassbox.mini, got {framework!r}.")
+    return in_clean_thread(lambda: _lived(program, framework))
+
+
+def _lived(program: str, framework: ModuleType) -> Lifetime:
     watch = _TorchWatch() if framework.__name__ == "torch" else _MiniWatch()
     space: dict[str, Any] = {"torch": framework, "__builtins__": __builtins__}
     given = set(space)

@@ -18,7 +18,7 @@ from .dispatch import (
 from .packaged import derivatives_yaml, generator_source, header, native_functions_yaml, version
 from .running import current_node, next_sequence_nr, node_getter, sequence_counter, sequence_nr
 from .storages import base_of, is_fake, is_view, storage_identity, storage_use_count, unusual_kind, version_of
-from .top_calls import PASSED_OVER, top_calls
+from .top_calls import PASSED_OVER, top_calls, watched_here
 
 __all__ = [
     "PASSED_OVER",
@@ -52,5 +52,6 @@ __all__ = [
     "unusual_kind",
     "version",
     "version_of",
+    "watched_here",
     "wrapper_level",
 ]

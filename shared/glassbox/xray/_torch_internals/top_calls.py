@@ -27,6 +27,11 @@ _one_at_a_time = threading.Lock()
 _owner: list[int] = []
 
 
+def watched_here() -> bool:
+    """Whether the calls of this thread are being watched, so that nothing that it waits for can be."""
+    return _owner == [threading.get_ident()]
+
+
 @contextlib.contextmanager
 def top_calls(see: See, passed_over: Sequence[str] = PASSED_OVER) -> Iterator[None]:
     """`with top_calls(see):` calls see(op, key_set, args, kwargs) before each call that this thread makes.
@@ -38,7 +43,7 @@ def top_calls(see: See, passed_over: Sequence[str] = PASSED_OVER) -> Iterator[No
 
     RuntimeError inside of another such block of the same thread; another thread's block is waited for.
     """
-    if _owner == [threading.get_ident()]:
+    if watched_here():
         raise RuntimeError("the calls of this thread are being watched already; look at one program at a time.")
     with _one_at_a_time, contextlib.ExitStack() as stack:
         _owner[:] = [threading.get_ident()]

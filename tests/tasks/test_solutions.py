@@ -93,7 +93,12 @@ def test_errors_are_at_most_a_third_of_a_property(lab, name, full):
             assert not any("out of bounds for storage" in message for message in raised), prop.name
 
 
-@pytest.mark.parametrize(("lab", "name", "kind", "least"), SHARES, ids=str)
+def in_words(value):
+    """A name that is the same in every process that shares the tests out."""
+    return getattr(value, "__name__", str(value))
+
+
+@pytest.mark.parametrize(("lab", "name", "kind", "least"), SHARES, ids=in_words)
 def test_both_kinds_of_answer_have_sizeable_shares_in_every_property(lab, name, kind, least, full):
     """True and False, strides and None, copies and views."""
     task = lab.remembering[name]

@@ -1,4 +1,4 @@
-"""What the widgets share: the figures' palette as CSS, and a static picture beside the live one."""
+"""What the widgets share: functions of JavaScript, the figures' palette as CSS, a static picture beside the live."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ HERE = Path(__file__).parent
 def asset(name: str) -> str:
     """The text of a .js or .css file that lies in this folder."""
     return (HERE / name).read_text(encoding="utf-8")
+
+
+def script(name: str) -> str:
+    """A widget's script of this folder behind what all of them share."""
+    return asset("base.js") + asset(name)
 
 
 def themed_css(name: str) -> str:

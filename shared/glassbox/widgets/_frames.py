@@ -15,7 +15,7 @@ from typing import Any
 import traitlets
 
 from ..draw import Svg
-from ._base import GlassboxWidget, asset, themed_css
+from ._base import GlassboxWidget, script, themed_css
 
 _STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 
@@ -50,7 +50,7 @@ class FramesWidget(GlassboxWidget):
     `code` (whether the labels are lines of a program). A lane with fewer steps stays at its last one.
     """
 
-    _esm = asset("frames.js")
+    _esm = script("frames.js")
     _css = themed_css("frames.css")
 
     lanes = traitlets.List(traitlets.Dict()).tag(sync=True)

@@ -8,16 +8,6 @@ const PHASES = [
   ["done", "done"],
 ];
 
-function make(tag, props = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [key, value] of Object.entries(props)) {
-    if (key === "class") node.className = value;
-    else node.setAttribute(key, value);
-  }
-  node.append(...children);
-  return node;
-}
-
 const setState = (node, names, state) => {
   for (const name of names) node.classList.toggle(`is-${name}`, name === state);
 };
@@ -46,8 +36,7 @@ function render({ model, el }) {
   let svg;
 
   const root = make("div", { class: "gb-widget gb-stepper" });
-  // JupyterLab would take the arrow keys for moving between notebook cells; it asks the focused element first
-  root.addEventListener("focusin", (event) => { event.target.dataset.lmSuppressShortcuts = "true"; });
+  keepKeys(root);
   const select = make("select", { "aria-label": "program" });
   model.get("titles").forEach((title, k) => select.append(make("option", { value: String(k) }, title)));
   const button = (name, sign, go) => {

@@ -13,7 +13,7 @@ import traitlets
 
 from ..records.engine_run import EngineRun
 from ..xray.engine_runs import engine_run
-from ._base import GlassboxWidget, asset, themed_css
+from ._base import GlassboxWidget, script, themed_css
 
 PROGRAMS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("one path to each leaf", "s = a + b\nz = s * c", {"a": 2, "b": 3, "c": 4}),
@@ -38,7 +38,7 @@ class AutogradStepper(GlassboxWidget):
     or run that is not there.
     """
 
-    _esm = asset("autograd_stepper.js")
+    _esm = script("autograd_stepper.js")
     _css = themed_css("autograd_stepper.css")
 
     titles = traitlets.List(traitlets.Unicode()).tag(sync=True)

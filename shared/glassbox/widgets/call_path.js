@@ -2,16 +2,6 @@
 
 const FEW = 4;
 
-function make(tag, props = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [key, value] of Object.entries(props)) {
-    if (key === "class") node.className = value;
-    else node.setAttribute(key, value);
-  }
-  node.append(...children);
-  return node;
-}
-
 const KINDS = { compiled: "compiled frame", python: "Python frame", evidence: "known from" };
 
 function render({ model, el }) {
@@ -22,8 +12,7 @@ function render({ model, el }) {
   let active = { path: 0, place: 0 };
 
   const root = make("div", { class: "gb-widget gb-path" });
-  // JupyterLab would take the arrow keys for moving between notebook cells; it asks the focused element first
-  root.addEventListener("focusin", (event) => { event.target.dataset.lmSuppressShortcuts = "true"; });
+  keepKeys(root);
   const all = make("button", { type: "button", class: "gb-all" });
   const legend = make("div", { class: "gb-legend" },
     ...Object.entries({ python: "Python", compiled: "compiled", evidence: "known otherwise" }).map(([kind, label]) =>

@@ -15,7 +15,7 @@ import traitlets
 from ..draw import call_path_figure
 from ..records import STATIONS, CallPath, Frame, Overhead
 from ..records.overhead import short
-from ._base import GlassboxWidget, asset, themed_css
+from ._base import GlassboxWidget, script, themed_css
 
 Cost = tuple[str, float, str]
 """(stations, such as "3, 4"; microseconds; what was measured)."""
@@ -33,7 +33,7 @@ class CallPathExplorer(GlassboxWidget):
     TypeError for what is no path and for costs of another form.
     """
 
-    _esm = asset("call_path.js")
+    _esm = script("call_path.js")
     _css = themed_css("call_path.css")
 
     state = traitlets.Dict().tag(sync=True)

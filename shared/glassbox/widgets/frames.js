@@ -1,28 +1,20 @@
 // Turns over pictures that were drawn in Python, one per step and lane. Nothing here asks the kernel; `step` is sent to
 // it so that Python knows what is shown.
 
-function make(tag, className, text) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
-
 function render({ model, el }) {
   const lanes = model.get("lanes");
   const last = model.get("steps") - 1;
   const code = model.get("code");
   const longest = lanes.reduce((a, b) => (b.labels.length > a.labels.length ? b : a));
 
-  const root = make("div", "gb-widget gb-frames");
+  const root = element("div", "gb-widget gb-frames");
   root.setAttribute("role", "group");
   root.setAttribute("aria-label", model.get("title"));
-  // JupyterLab would take arrow keys for moving between notebook cells; it asks the focused element first
-  root.addEventListener("focusin", (event) => { event.target.dataset.lmSuppressShortcuts = "true"; });
+  keepKeys(root);
 
-  const bar = make("div", "gb-bar");
+  const bar = element("div", "gb-bar");
   const button = (label, words, to) => {
-    const node = make("button", "", label);
+    const node = element("button", "", label);
     node.type = "button";
     node.title = words;
     node.setAttribute("aria-label", words);
@@ -34,17 +26,17 @@ function render({ model, el }) {
   const back = button("\u25C0\uFE0E", "one step back", () => model.get("step") - 1);
   const next = button("\u25B6\uFE0E", "one step on", () => model.get("step") + 1);
   const end = button("\u25B6\uFE0E|", "last step", () => last);
-  const slider = make("input");
+  const slider = element("input");
   Object.assign(slider, { type: "range", min: "0", max: String(last), step: "1" });
   slider.setAttribute("aria-label", "step");
   slider.addEventListener("input", () => go(slider.valueAsNumber));
-  const count = make("span", "gb-count");
+  const count = element("span", "gb-count");
   bar.append(slider, count);
 
-  const list = make("ol", code ? "gb-steps gb-lines" : "gb-steps");
+  const list = element("ol", code ? "gb-steps gb-lines" : "gb-steps");
   const entries = longest.labels.map((label, nr) => {
-    const item = make("li");
-    const entry = make("button", code ? "gb-mono" : "", label);
+    const item = element("li");
+    const entry = element("button", code ? "gb-mono" : "", label);
     entry.type = "button";
     entry.addEventListener("click", () => go(nr));
     item.append(entry);
@@ -52,22 +44,22 @@ function render({ model, el }) {
     return entry;
   });
 
-  const columns = make("div", "gb-lanes");
+  const columns = element("div", "gb-lanes");
   const shown = lanes.map((lane) => {
-    const column = make("div", "gb-lane");
-    const style = make("div");
+    const column = element("div", "gb-lane");
+    const style = element("div");
     style.innerHTML = lane.style;
     style.hidden = true;
-    if (lanes.length > 1) column.append(make("div", "gb-name", lane.name));
-    const picture = make("div", "gb-picture");
-    const says = make("p", "gb-says");
+    if (lanes.length > 1) column.append(element("div", "gb-name", lane.name));
+    const picture = element("div", "gb-picture");
+    const says = element("p", "gb-says");
     says.setAttribute("role", "status");
     column.append(style, picture, says);
     columns.append(column);
     return { lane, picture, says, at: -1 };
   });
 
-  const body = make("div", "gb-body");
+  const body = element("div", "gb-body");
   body.append(list, columns);
   root.append(bar, body);
   el.append(root);

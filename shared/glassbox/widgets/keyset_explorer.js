@@ -1,15 +1,5 @@
 // Draws one state of the key set explorer. All states come from the kernel once, as a table; a choice is a place in it.
 
-function make(tag, props = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [key, value] of Object.entries(props)) {
-    if (key === "class") node.className = value;
-    else node.setAttribute(key, value);
-  }
-  node.append(...children);
-  return node;
-}
-
 const SWITCHES = [
   ["requires_grad", "requires_grad", "a = torch.ones(..., requires_grad=True)"],
   ["autocast", "autocast", "torch.autocast(device)"],
@@ -22,8 +12,7 @@ function render({ model, el }) {
   const data = model.get("data");
   const names = Object.keys(data.options);
   const root = make("div", { class: "gb-widget gb-keyset" });
-  // JupyterLab would take arrow keys and letters for its own shortcuts; it asks the focused element first
-  root.addEventListener("focusin", (event) => { event.target.dataset.lmSuppressShortcuts = "true"; });
+  keepKeys(root);
 
   // the place of a choice in the table: its options are the digits of a number, the last one running fastest
   function state() {

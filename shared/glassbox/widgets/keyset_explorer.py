@@ -17,7 +17,7 @@ from ..draw.key_set import COLOURS, winner_words
 from ..draw.svg import esc
 from ..records import Hop, KeyLayout, KeySets, WhyCall
 from ..records.key_family import family
-from ._base import GlassboxWidget, asset, themed_css
+from ._base import GlassboxWidget, script, themed_css
 from ._keyset_states import Choice, State, options, program, states
 
 
@@ -32,7 +32,7 @@ class KeySetExplorer(GlassboxWidget):
     seconds, and hooks all kernels of the process meanwhile.
     """
 
-    _esm = asset("keyset_explorer.js")
+    _esm = script("keyset_explorer.js")
     _css = themed_css("keyset_explorer.css")
 
     data = traitlets.Dict().tag(sync=True)

@@ -3,24 +3,16 @@
 
 const PATIENCE_MS = 3000;
 
-function make(tag, className, text) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
-
 function render({ model, el }) {
-  const root = make("div", "gb-widget gb-ordering");
-  // JupyterLab would take the arrow keys for moving between notebook cells; it asks the focused element first
-  root.addEventListener("focusin", (event) => { event.target.dataset.lmSuppressShortcuts = "true"; });
-  const list = make("ol");
-  const commit = make("button", "", "Commit");
+  const root = element("div", "gb-widget gb-ordering");
+  keepKeys(root);
+  const list = element("ol");
+  const commit = element("button", "", "Commit");
   commit.type = "button";
-  const result = make("div", "gb-result");
+  const result = element("div", "gb-result");
   result.setAttribute("role", "status");
-  const help = make("div", "gb-help", "Drag a line, use its arrows, or press Tab and move it with Shift and an arrow key.");
-  root.append(make("div", "gb-ask", model.get("question")), list, help, commit, result);
+  const help = element("div", "gb-help", "Drag a line, use its arrows, or press Tab and move it with Shift and an arrow key.");
+  root.append(element("div", "gb-ask", model.get("question")), list, help, commit, result);
   el.append(root);
   let dragged = -1;
 
@@ -43,15 +35,15 @@ function render({ model, el }) {
     const done = model.get("done");
     const fixed = model.get("committed");
     list.replaceChildren(...order.map((step, nr) => {
-      const item = make("li", done ? (model.get("right")[nr] ? "gb-yes" : "gb-no") : "");
+      const item = element("li", done ? (model.get("right")[nr] ? "gb-yes" : "gb-no") : "");
       item.tabIndex = 0;
       item.draggable = !fixed;
-      const row = make("div", "gb-line");
-      row.append(make("span", "gb-step", step));
+      const row = element("div", "gb-line");
+      row.append(element("span", "gb-step", step));
       item.append(row);
       if (!fixed) {
         for (const [name, sign, to] of [["gb-up", "\u25B2\uFE0E", nr - 1], ["gb-down", "\u25BC\uFE0E", nr + 1]]) {
-          const button = make("button", name, sign);
+          const button = element("button", name, sign);
           button.type = "button";
           button.disabled = to < 0 || to >= order.length;
           button.setAttribute("aria-label", `${step}: ${name === "gb-up" ? "up" : "down"}`);
@@ -59,7 +51,7 @@ function render({ model, el }) {
           row.append(button);
         }
       } else if (done) {
-        row.append(make("span", "gb-mark", model.get("right")[nr] ? "right" : "not here"));
+        row.append(element("span", "gb-mark", model.get("right")[nr] ? "right" : "not here"));
       }
       item.addEventListener("keydown", (event) => {
         if (event.target !== item || !["ArrowUp", "ArrowDown"].includes(event.key)) return;
@@ -84,13 +76,13 @@ function render({ model, el }) {
     const right = model.get("right").filter(Boolean).length;
     const all = model.get("right").length;
     root.dataset.state = right === all ? "right" : "wrong";
-    const parts = [make("p", "gb-verdict", right === all ? "All in their place." : `${right} of ${all} in their place.`)];
+    const parts = [element("p", "gb-verdict", right === all ? "All in their place." : `${right} of ${all} in their place.`)];
     if (right < all) {
-      const answer = make("ol", "gb-answer");
-      for (const step of model.get("answer")) answer.append(make("li", "", step));
-      parts.push(make("p", "", "The order is:"), answer);
+      const answer = element("ol", "gb-answer");
+      for (const step of model.get("answer")) answer.append(element("li", "", step));
+      parts.push(element("p", "", "The order is:"), answer);
     }
-    if (model.get("explanation")) parts.push(make("p", "", model.get("explanation")));
+    if (model.get("explanation")) parts.push(element("p", "", model.get("explanation")));
     result.replaceChildren(...parts);
   }
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import traitlets
 
-from ._base import GlassboxWidget, asset, themed_css
+from ._base import GlassboxWidget, script, themed_css
 
 
 class Ordering(GlassboxWidget):
@@ -26,7 +26,7 @@ class Ordering(GlassboxWidget):
     TypeError for what is no list of steps; ValueError for fewer than two steps or the same one twice.
     """
 
-    _esm = asset("ordering.js")
+    _esm = script("ordering.js")
     _css = themed_css("ordering.css")
 
     question = traitlets.Unicode("Put these into their order.").tag(sync=True)

@@ -13,45 +13,37 @@ function inline(parent, source) {
     }
     const tag = part.startsWith("`") ? "code" : part.startsWith("**") ? "strong" : "em";
     const width = tag === "strong" ? 2 : 1;
-    parent.append(make(tag, "", part.slice(width, -width)));
+    parent.append(element(tag, "", part.slice(width, -width)));
   });
-}
-
-function make(tag, className, text) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  return node;
 }
 
 function render({ model, el }) {
   const choices = model.get("choices");
   const name = "gb-" + Math.random().toString(36).slice(2);
-  const root = make("div", "gb-widget gb-predict");
-  // JupyterLab would take arrow keys and letters for its own shortcuts; it asks the focused element first
-  root.addEventListener("focusin", (event) => { event.target.dataset.lmSuppressShortcuts = "true"; });
+  const root = element("div", "gb-widget gb-predict");
+  keepKeys(root);
 
-  root.append(make("div", "gb-ask", model.get("question")));
-  root.append(make("pre", "gb-expression", model.get("expression")));
+  root.append(element("div", "gb-ask", model.get("question")));
+  root.append(element("pre", "gb-expression", model.get("expression")));
 
-  const form = make("form");
-  const fieldset = make("fieldset");
-  fieldset.append(make("legend", "", `${model.get("question")} ${model.get("expression")}`));
-  const row = make("div", "gb-row");
-  const commit = make("button", "", "Commit");
+  const form = element("form");
+  const fieldset = element("fieldset");
+  fieldset.append(element("legend", "", `${model.get("question")} ${model.get("expression")}`));
+  const row = element("div", "gb-row");
+  const commit = element("button", "", "Commit");
   commit.type = "submit";
   let read;
   if (choices.length) {
     for (const choice of choices) {
-      const label = make("label", "gb-choice");
-      const input = make("input");
+      const label = element("label", "gb-choice");
+      const input = element("input");
       Object.assign(input, { type: "radio", name, value: choice });
-      label.append(input, make("code", "", choice));
+      label.append(input, element("code", "", choice));
       row.append(label);
     }
     read = () => row.querySelector("input:checked")?.value ?? "";
   } else {
-    const input = make("input");
+    const input = element("input");
     Object.assign(input, { type: "text", autocomplete: "off", spellcheck: false, placeholder: "your prediction" });
     input.setAttribute("aria-label", `your prediction for ${model.get("expression")}`);
     row.append(input);
@@ -60,7 +52,7 @@ function render({ model, el }) {
   row.append(commit);
   fieldset.append(row);
   form.append(fieldset);
-  const result = make("div", "gb-result");
+  const result = element("div", "gb-result");
   result.setAttribute("role", "status");
   root.append(form, result);
 
@@ -98,13 +90,13 @@ function render({ model, el }) {
       else input.value = chosen;
     }
     root.dataset.state = model.get("ok") ? "right" : "wrong";
-    const verdict = make("p", "gb-verdict", model.get("ok") ? "Right. " : "Not so. ");
-    const answer = make("p");
-    answer.append(model.get("raised") ? "It raises " : "It is ", make("code", "", model.get("answer")));
+    const verdict = element("p", "gb-verdict", model.get("ok") ? "Right. " : "Not so. ");
+    const answer = element("p");
+    answer.append(model.get("raised") ? "It raises " : "It is ", element("code", "", model.get("answer")));
     result.replaceChildren(verdict, answer);
     for (const paragraph of model.get("explanation").split(/\n\s*\n/)) {
       if (!paragraph.trim()) continue;
-      const p = make("p");
+      const p = element("p");
       inline(p, paragraph);
       result.append(p);
     }

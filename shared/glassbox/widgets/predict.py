@@ -18,7 +18,7 @@ from typing import Any
 
 import traitlets
 
-from ._base import GlassboxWidget, asset, themed_css
+from ._base import GlassboxWidget, script, themed_css
 from .answers import same_answer
 
 _TRUTH = ("True", "False")
@@ -45,7 +45,7 @@ class Predict(GlassboxWidget):
     button does.
     """
 
-    _esm = asset("predict.js")
+    _esm = script("predict.js")
     _css = themed_css("predict.css")
 
     question = traitlets.Unicode("What will this give?").tag(sync=True)

@@ -7,17 +7,6 @@ const product = (sizes) => sizes.reduce((a, b) => a * b, 1);
 const reach = (shape, stride) => shape.reduce((sum, n, k) => sum + (n - 1) * stride[k], 0);
 const tuple = (list) => (list.length === 1 ? `(${list[0]},)` : `(${list.join(", ")})`);
 
-function make(tag, props = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [key, value] of Object.entries(props)) {
-    if (key === "class") node.className = value;
-    else if (key in node && typeof value !== "string") node[key] = value;
-    else node.setAttribute(key, value);
-  }
-  node.append(...children);
-  return node;
-}
-
 function indices(shape) {
   let list = [[]];
   for (const n of shape) list = list.flatMap((head) => Array.from({ length: n }, (_, i) => [...head, i]));
@@ -53,8 +42,7 @@ function render({ model, el }) {
   let layout, addresses, positions, readers, active, tensorCells, storageCells, inputs, built;
 
   const root = make("div", { class: "gb-widget gb-explorer" });
-  // JupyterLab would take the arrow keys for moving between notebook cells; it asks the focused element first
-  root.addEventListener("focusin", (event) => { event.target.dataset.lmSuppressShortcuts = "true"; });
+  keepKeys(root);
   const select = make("select", { "aria-label": "operation" });
   for (const entry of model.get("ops")) select.append(make("option", { value: entry.label }, entry.label));
   const custom = make("option", { value: "as_strided" }, "as_strided (your own)");

@@ -17,7 +17,7 @@ from ..draw import tensor_over_storage
 from ..draw.cells import cell_text
 from ..records import StorageView
 from ..xray import view_of
-from ._base import GlassboxWidget, asset, themed_css
+from ._base import GlassboxWidget, script, themed_css
 
 CUSTOM = "as_strided"
 MAX_DIMS, MAX_CELLS, MAX_SIZE = 3, 96, 12
@@ -35,7 +35,7 @@ class StrideExplorer(GlassboxWidget):
     storage raises TraitError with a sentence; `set_layout` changes all three at once.
     """
 
-    _esm = asset("stride_explorer.js")
+    _esm = script("stride_explorer.js")
     _css = themed_css("stride_explorer.css")
 
     name = traitlets.Unicode("x").tag(sync=True)

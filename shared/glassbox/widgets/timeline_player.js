@@ -3,16 +3,6 @@
 const STEP_MS = 700;
 const SVG = "http://www.w3.org/2000/svg";
 
-function make(tag, props = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [key, value] of Object.entries(props)) {
-    if (key === "class") node.className = value;
-    else node.setAttribute(key, value);
-  }
-  node.append(...children);
-  return node;
-}
-
 function slider(label, max) {
   return make("input", { type: "range", min: "0", max: String(max), step: "1", "aria-label": label });
 }
@@ -24,8 +14,7 @@ function render({ model, el }) {
   let timer = null;
 
   const root = make("div", { class: "gb-widget gb-player" });
-  // JupyterLab would take the arrow keys for moving between notebook cells; it asks the focused element first
-  root.addEventListener("focusin", (event) => { event.target.dataset.lmSuppressShortcuts = "true"; });
+  keepKeys(root);
 
   const choice = make("div", { class: "gb-programs", role: "group", "aria-label": "program" });
   const buttons = programs.map((program, p) => {

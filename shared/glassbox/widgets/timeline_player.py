@@ -19,7 +19,7 @@ from ..draw import Svg, timeline_figure, timeline_layout
 from ..draw.moments import moments
 from ..draw.size_sweep import SweepPoint, axes, crossing, in_words, sweep_figure
 from ..records import Timeline
-from ._base import GlassboxWidget, asset, themed_css
+from ._base import GlassboxWidget, script, themed_css
 
 Make = Callable[[int], Callable[[], Any]]
 SIZES = (1, 2**12, 2**16, 2**17, 2**18, 2**19, 2**20, 2**22)
@@ -42,7 +42,7 @@ class TimelinePlayer(GlassboxWidget):
     another form.
     """
 
-    _esm = asset("timeline_player.js")
+    _esm = script("timeline_player.js")
     _css = themed_css("timeline_player.css")
 
     state = traitlets.Dict().tag(sync=True)

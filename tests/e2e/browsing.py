@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import nbformat
+from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, WebError, expect
 from serving import Jupyter
 
@@ -116,6 +118,20 @@ def open_lab(page: Page, server: Jupyter, path: str = "", wait: bool = True) -> 
     page.locator("#jupyterlab-splash").wait_for(state="detached", timeout=READY_MS)
     if path.endswith(".ipynb") and wait:
         ready(page)
+
+
+@contextmanager
+def cells_run(
+    cells: Mapping[str, str], name: str, browser: Browser, server: Jupyter, watch: Watch, theme: str = "light"
+) -> Iterator[Page]:
+    """A page with a notebook `name` of these cells (id -> source), written into the server's course and run whole."""
+    notebook = new_notebook(cells=[new_code_cell(source, id=key) for key, source in cells.items()])
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(notebook, server.folder / f"{name}.ipynb")
+    with visiting(browser, theme, watch) as page:
+        open_lab(page, server, f"{name}.ipynb")
+        assert run_all(page), errors(page)
+        yield page
 
 
 def open_notebook7(page: Page, server: Jupyter, path: str) -> None:

@@ -7,11 +7,9 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
 
-import nbformat
 import pytest
-from browsing import Watch, await_print, cell, command, errors, open_lab, picture, run_all, run_cell, visiting
+from browsing import Watch, await_print, cell, cells_run, command, picture, run_cell
 from contrast import TEXT, contrasts
-from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import Browser, Locator, Page, expect
 from serving import Jupyter
 
@@ -56,13 +54,8 @@ def theme(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, server: Jupyter, course_copy: Path, watches: dict[str, Watch], theme: str) -> Iterator[Page]:
-    notebook = new_notebook(cells=[new_code_cell(source, id=name) for name, source in CELLS.items()])
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(notebook, course_copy / f"stepper-{theme}.ipynb")
-    with visiting(browser, theme, watches[theme]) as opened:
-        open_lab(opened, server, f"stepper-{theme}.ipynb")
-        assert run_all(opened), errors(opened)
+def page(browser: Browser, server: Jupyter, watches: dict[str, Watch], theme: str) -> Iterator[Page]:
+    with cells_run(CELLS, f"stepper-{theme}", browser, server, watches[theme], theme) as opened:
         yield opened
 
 

@@ -6,11 +6,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import nbformat
 import pytest
-from browsing import Watch, await_print, cell, errors, open_lab, picture, run_all, visiting
+from browsing import Watch, await_print, cell, cells_run, picture
 from contrast import GRAPHICS, TEXT, contrasts
-from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import Browser, Locator, Page, expect
 from serving import Jupyter
 
@@ -39,13 +37,8 @@ def watch() -> Watch:
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, server: Jupyter, course_copy: Path, watch: Watch) -> Iterator[Page]:
-    notebook = new_notebook(cells=[new_code_cell(source, id=name) for name, source in CELLS.items()])
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(notebook, course_copy / "call-path.ipynb")
-    with visiting(browser, "light", watch) as opened:
-        open_lab(opened, server, "call-path.ipynb")
-        assert run_all(opened), errors(opened)
+def page(browser: Browser, server: Jupyter, watch: Watch) -> Iterator[Page]:
+    with cells_run(CELLS, "call-path", browser, server, watch) as opened:
         yield opened
 
 

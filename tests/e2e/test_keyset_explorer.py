@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 import torch
-from browsing import VIEWPORT, Watch, await_print, cell, errors, open_lab, picture, run_all, run_cell, visiting
+from browsing import VIEWPORT, Watch, await_print, cell, cells_run, picture, run_cell
 from contrast import GRAPHICS, TEXT, contrasts
-from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import Browser, Locator, Page, expect
 from serving import Jupyter
 
@@ -63,14 +61,9 @@ def watch() -> Watch:
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, server: Jupyter, course_copy: Path, watch: Watch) -> Iterator[Page]:
-    notebook = new_notebook(cells=[new_code_cell(source, id=name) for name, source in CELLS.items()])
-    notebook.cells.append(new_code_cell(RECORDS.replace("TRIED", repr([tuple(each) for each in TRIED])), id="records"))
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(notebook, course_copy / "keyset.ipynb")
-    with visiting(browser, "light", watch) as page:
-        open_lab(page, server, "keyset.ipynb")
-        assert run_all(page), errors(page)
+def page(browser: Browser, server: Jupyter, watch: Watch) -> Iterator[Page]:
+    cells = CELLS | {"records": RECORDS.replace("TRIED", repr([tuple(each) for each in TRIED]))}
+    with cells_run(cells, "keyset", browser, server, watch) as page:
         yield page
 
 

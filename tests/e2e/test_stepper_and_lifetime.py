@@ -7,11 +7,9 @@ from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
-import nbformat
 import pytest
-from browsing import Watch, await_print, cell, command, errors, open_lab, picture, run_all, run_cell, visiting
+from browsing import Watch, await_print, cell, cells_run, command, picture, run_cell
 from contrast import TEXT, contrasts
-from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import Browser, Locator, Page, expect
 from serving import Jupyter
 
@@ -37,20 +35,14 @@ def watches() -> dict[str, Watch]:
 
 @pytest.fixture(scope="module")
 def open_in(
-    browser: Browser, server: Jupyter, course_copy: Path, watches: dict[str, Watch]
+    browser: Browser, server: Jupyter, watches: dict[str, Watch]
 ) -> Iterator[Callable[[str], Page]]:
     """Opens the widgets in a theme at the first call, and runs their cells; the page stays open."""
     with ExitStack() as stack:
 
         @cache
         def opened(theme: str) -> Page:
-            notebook = new_notebook(cells=[new_code_cell(source, id=name) for name, source in CELLS.items()])
-            notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-            nbformat.write(notebook, course_copy / f"steppers-{theme}.ipynb")
-            page = stack.enter_context(visiting(browser, theme, watches[theme]))
-            open_lab(page, server, f"steppers-{theme}.ipynb")
-            assert run_all(page), errors(page)
-            return page
+            return stack.enter_context(cells_run(CELLS, f"steppers-{theme}", browser, server, watches[theme], theme))
 
         yield opened
 

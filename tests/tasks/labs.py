@@ -47,6 +47,17 @@ class Lab:
         return json.loads((self.folder / f"{self.folder.name}.ipynb").read_text())
 
     @functools.cached_property
+    def imports(self) -> set[str]:
+        """The import lines of the solutions notebook."""
+        return {
+            line.strip()
+            for cell in self.notebook["cells"]
+            if cell["cell_type"] == "code"
+            for line in "".join(cell["source"]).splitlines()
+            if line.strip().startswith(("import ", "from "))
+        }
+
+    @functools.cached_property
     def sources(self) -> dict[str, str]:
         """The solution cells by the name of the function that they define."""
         return {

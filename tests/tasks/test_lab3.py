@@ -258,14 +258,7 @@ def test_the_examples_of_each_question_are_right():
 
 
 def test_the_lab_needs_nothing_that_comes_later():
-    imports = {
-        line.strip()
-        for cell in LAB.notebook["cells"]
-        if cell["cell_type"] == "code"
-        for line in "".join(cell["source"]).splitlines()
-        if line.strip().startswith(("import ", "from "))
-    }
-    ours = {line for line in imports if "glassbox" in line}
+    ours = {line for line in LAB.imports if "glassbox" in line}
     assert ours == {
         "from glassbox import mini",
         "from glassbox.mini.models import digits, mlp",
@@ -273,7 +266,7 @@ def test_the_lab_needs_nothing_that_comes_later():
         "from glassbox.tasks.play import running_on",
         "from glassbox.tasks import check as _check",
     }
-    assert {line.split()[1] for line in imports - ours} == {"math", "random"}
+    assert {line.split()[1] for line in LAB.imports - ours} == {"math", "random"}
 
 
 def _network(hook=False):

@@ -225,14 +225,7 @@ def test_numbers_of_the_fused_cases_are_exact():
 
 def test_the_lab_needs_nothing_that_comes_later():
     """Its cells import the mini-framework and the play cells' helper alone: no torch, no xray, no other lab."""
-    imports = {
-        line.strip()
-        for cell in LAB.notebook["cells"]
-        if cell["cell_type"] == "code"
-        for line in "".join(cell["source"]).splitlines()
-        if line.strip().startswith(("import ", "from "))
-    }
-    ours = {line for line in imports if "glassbox" in line}
+    ours = {line for line in LAB.imports if "glassbox" in line}
     assert ours == {
         "from glassbox import mini",
         "from glassbox.mini.aten import tensor_iterator",
@@ -241,7 +234,7 @@ def test_the_lab_needs_nothing_that_comes_later():
         "from glassbox.tasks.play import running_on",
         "from glassbox.tasks import check as _check",
     }
-    assert {line.split()[1] for line in imports - ours} == {"itertools", "math", "time"}
+    assert {line.split()[1] for line in LAB.imports - ours} == {"itertools", "math", "time"}
 
 
 def test_cells_to_play_in_run_on_the_solutions(capsys, monkeypatch):

@@ -14,7 +14,7 @@ from ..aten import ops as at
 from ..c10 import layout
 from ..c10.device import CPU
 from ..c10.dtype import int64
-from ..c10.pieces import piece
+from ..c10.pieces import of_shape, piece
 from ..c10.tensor_impl import TensorImpl
 from .functions_pointwise import maybe_multiply
 
@@ -141,14 +141,7 @@ def to_copy_backward(grad: Any, dtype: Any, device: Any) -> Any:
 # Products
 
 
-def _of_shape(result: Any, args: tuple[Any, ...]) -> Any:
-    """A piece's gradient, if it fits what it is the gradient of."""
-    if getattr(result, "_shape", None) != args[2]:
-        raise ValueError(f"a tensor of shape {list(args[2])}")
-    return result
-
-
-@piece(returns=_of_shape)
+@piece(returns=of_shape(2))
 def mm_mat1_backward(grad: Any, mat2: Any, shape: Ints, stride: Ints, alpha: Any) -> Any:
     """The gradient of the left factor of a matrix product, laid out in memory as the factor is."""
     if stride[0] == 1 and stride[1] == shape[0]:
@@ -156,7 +149,7 @@ def mm_mat1_backward(grad: Any, mat2: Any, shape: Ints, stride: Ints, alpha: Any
     return maybe_multiply(grad.mm(mat2.t()), alpha)
 
 
-@piece(returns=_of_shape)
+@piece(returns=of_shape(2))
 def mm_mat2_backward(grad: Any, mat1: Any, shape: Ints, stride: Ints, alpha: Any) -> Any:
     """The gradient of the right factor of a matrix product, laid out in memory as the factor is."""
     if stride[0] == 1 and stride[1] == shape[0]:

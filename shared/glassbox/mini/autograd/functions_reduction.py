@@ -6,7 +6,7 @@ from typing import Any
 from ..aten import ops as at
 from ..c10 import layout
 from ..c10.grad_mode import grad_enabled
-from ..c10.pieces import piece
+from ..c10.pieces import of_shape, piece
 
 Ints = tuple[int, ...]
 numel = layout.numel
@@ -35,13 +35,7 @@ def reduced_numel(shape: Ints, dims: Any) -> int:
     return numel(tuple(shape[dim] for dim in dims)) if shape else 1
 
 
-def _of_shape(result: Any, args: tuple[Any, ...]) -> Any:
-    if getattr(result, "_shape", None) != args[1]:
-        raise ValueError(f"a tensor of shape {list(args[1])}")
-    return result
-
-
-@piece(returns=_of_shape)
+@piece(returns=of_shape(1))
 def sum_backward(grad: Any, shape: Ints, dims: Any, keepdim: bool) -> Any:
     """The gradient of a sum spread over what was summed."""
     if not keepdim and shape and dims:

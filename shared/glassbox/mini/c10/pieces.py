@@ -163,6 +163,17 @@ def ints(value: Any, length: int) -> tuple[int, ...]:
         raise ValueError(expected) from None
 
 
+def of_shape(place: int) -> Clean:
+    """Takes a tensor that has the shape given as the argument at `place`; ValueError otherwise."""
+
+    def clean(result: Any, args: tuple[Any, ...]) -> Any:
+        if getattr(result, "_shape", None) != args[place]:
+            raise ValueError(f"a tensor of shape {list(args[place])}")
+        return result
+
+    return clean
+
+
 def a_bool(value: Any) -> bool:
     """True or False; ValueError otherwise (NumPy's own are taken, 0 and 1 are not)."""
     if isinstance(value, bool) or type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):

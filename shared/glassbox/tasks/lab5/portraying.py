@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..building import built
-from ..model import Case, Draw, Property, Task
+from ..model import Case, Property, Task
 from .printing import UNPLUGGED
 
 Lines = list[str]
@@ -145,10 +145,6 @@ def _products(rng: random.Random, ending: str = "") -> Case:
     return (_net(rng, parts, forward, (batch, rows, width)),)
 
 
-def _draws(*made: Callable[[random.Random], Case]) -> tuple[Draw, ...]:
-    return made
-
-
 portrait = Task(
     id="lab5.portrait",
     title="The portrait of a model",
@@ -164,8 +160,8 @@ portrait = Task(
         Property(
             "stacks of layers",
             weight=2,
-            corners=_draws(_dense, _convolution),
-            draws=_draws(_dense, _dense, _convolution),
+            corners=(_dense, _convolution),
+            draws=(_dense, _dense, _convolution),
             why="a layer is a few operators, and a stack of layers is a list of them",
             slip="count calls, and put the most frequent operators first",
             count=7,
@@ -173,8 +169,8 @@ portrait = Task(
         Property(
             "which operators come first",
             weight=2,
-            corners=_draws(_again, _attention),
-            draws=_draws(_again, _attention, _again),
+            corners=(_again, _attention),
+            draws=(_again, _attention, _again),
             why="what a model does most often is seen at the top, not where it begins",
             slip="most calls first; of equally many the one that was called first",
             count=7,
@@ -182,8 +178,8 @@ portrait = Task(
         Property(
             "FLOPs of products",
             weight=2,
-            corners=_draws(_attention, _added),
-            draws=_draws(_products, _attention, _products),
+            corners=(_attention, _added),
+            draws=(_products, _attention, _products),
             why="nearly all the arithmetic of a model is in its matrix products",
             slip="two FLOPs for each multiplication: 2 * rows * inner * columns, and times the batch for bmm",
             count=7,
@@ -191,8 +187,8 @@ portrait = Task(
         Property(
             "FLOPs of convolutions",
             weight=2,
-            corners=_draws(_convolution, _grouped),
-            draws=_draws(_convolution, _along_a_line),
+            corners=(_convolution, _grouped),
+            draws=(_convolution, _along_a_line),
             why="each output element is a sum over the kernel and over the input channels of its group",
             slip="groups, strides and dilation are in the shapes of weight and output already",
             count=7,
@@ -200,8 +196,8 @@ portrait = Task(
         Property(
             "models whose forward is Python",
             weight=2,
-            corners=_draws(_by_value, _again),
-            draws=_draws(_by_value, _by_value, _products),
+            corners=(_by_value, _again),
+            draws=(_by_value, _by_value, _products),
             why="a mode sees what really runs, whatever the forward looks like",
             slip="views, in-place operators and item() are calls as well, of no FLOPs",
             count=7,

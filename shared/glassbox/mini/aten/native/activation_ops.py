@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ...c10.dtype import dtype as DType  # noqa: N812
 from ...c10.dtype import float32
 from ...c10.geometry import canonical
-from ...c10.pieces import on_swap
 from ...c10.tensor_impl import TensorImpl, adopt
-from ..tensor_iterator import UNARY_OP, own_pieces
+from ..tensor_iterator import UNARY_OP
 from .erf import erf
-from .pointwise import FLOATS, NUMBERS, Pointwise, binary, pointwise, unary
+from .pointwise import FLOATS, NUMBERS, Pointwise, binary, pointwise, unary, unplanned
 
 
 def _threshold_backward(x: np.ndarray, grad: np.ndarray, threshold: Any) -> np.ndarray:
@@ -100,22 +98,13 @@ leaky_relu_backward = _self_first(pointwise("leaky_relu_backward", _leaky_relu_b
 _threshold = _self_first(pointwise("threshold", _threshold_backward, 2, dtypes=NUMBERS))
 
 
-# The dtype whose loop needs no plan; none while a piece that makes plans is replaced.
-_unplanned: DType | None = float32
-
-
-def _choose() -> None:
-    global _unplanned
-    _unplanned = float32 if own_pieces() else None
-
-
-on_swap(_choose)
+_fast = unplanned(frozenset({float32}))
 
 
 def _relu_backward(ks: int, grad: TensorImpl, self: TensorImpl, threshold: Any) -> Any:
     shape, stride, dtype = grad._shape, grad._stride, grad._dtype
     if (
-        dtype is _unplanned
+        dtype in _fast
         and dtype is self._dtype
         and shape
         and shape == self._shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -134,12 +135,16 @@ def test_it_works_by_keyboard_fits_and_can_be_read(
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
     expect(explorer.get_by_label("dispatch mode")).to_be_checked()
+    legend = explorer.get_by_role("list", name="the marks of the table").get_by_role("listitem")
+    expect(legend).to_have_text([re.compile(words) for words in ("in the set", "taken away", "not there", "win")])
     for theme, width in (("light", 1400), ("dark", 1400), ("dark", 700)):
         page.emulate_media(color_scheme=theme)
         page.set_viewport_size({"width": width, "height": 900})
         page.wait_for_function(f"document.body.dataset.jpThemeLight === '{str(theme == 'light').lower()}'")
         assert explorer.evaluate("(node) => node.scrollWidth <= node.clientWidth")
         assert explorer.locator("table").evaluate("(node) => node.scrollWidth <= node.parentElement.clientWidth + 1")
+        heads = explorer.locator("thead th")
+        assert heads.evaluate_all("(nodes) => nodes.every((node) => node.scrollWidth <= node.clientWidth)")
         said = contrasts(explorer.locator(":scope *:not(.gb-unseen, option)"))
         assert len(said) > 50 and [(text, ratio) for text, ratio in said if ratio < TEXT] == []
         marks = contrasts(explorer.locator(".gb-mark.gb-lit, .gb-mark.gb-away"), "border")

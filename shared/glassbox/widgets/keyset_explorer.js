@@ -1,5 +1,12 @@
 // Draws one state of the key set explorer. All states come from the kernel once, as a table; a choice is a place in it.
 
+// What the marks of the table mean, as classes and words.
+const MARKS = {
+  on: ["gb-on gb-r0", "", "in the set (the colour is its layer's)"],
+  taken: ["gb-away gb-r0", "\u2212", "taken away"],
+  idle: ["gb-idle gb-r0", "\u2212", "would be taken away, but is not there"],
+  lit: ["gb-lit gb-r0", "", "the highest: functionality and backend that win"],
+};
 const SWITCHES = [
   ["requires_grad", "requires_grad", "a = torch.ones(..., requires_grad=True)"],
   ["autocast", "autocast", "torch.autocast(device)"],
@@ -54,10 +61,17 @@ function render({ model, el }) {
   const verdict = make("div", { class: "gb-verdict", role: "status" });
   const remark = make("div", { class: "gb-remark" });
   const strip = make("div", { class: "gb-bits", role: "img" });
+  const legend = make("ul", { class: "gb-legend", "aria-label": "the marks of the table" },
+    ...Object.values(MARKS).map(([kind, sign, words]) =>
+      make("li", {}, make("span", { class: `gb-mark ${kind}`, "aria-hidden": "true" }, sign), words)));
   const table = make("table", { class: "gb-sum" });
   const onion = make("div", { class: "gb-onion", tabindex: "0", role: "list" });
   root.append(
-    controls, switches, code, verdict, remark, strip,
+    controls, switches, code, verdict, remark,
+    make("div", { class: "gb-caption" }, "What is left of the key set, as 64 bits: the functionalities, highest first, and behind the gap the backends."),
+    strip,
+    make("div", { class: "gb-caption" }, "How it comes about: what the arguments bring, plus and minus what the columns say."),
+    legend,
     make("div", { class: "gb-scroll", tabindex: "0", role: "region", "aria-label": "how the key set comes about" }, table),
     make("div", { class: "gb-caption" }, "The kernels of the call, each around those that it leads to:"),
     onion,
@@ -74,11 +88,21 @@ function render({ model, el }) {
     return make("td", { title: words }, mark, make("span", { class: "gb-unseen" }, words));
   }
 
+  // a long name may break between its words, and nowhere else
+  const parts = (name) => name.split(/(?<=[a-z])(?=[A-Z])/).flatMap((part, nr) => (nr ? [make("wbr"), part] : [part]));
+
+  // where a bit comes from, and on a line of its own what takes it away
+  const reasons = (text) => text.split(/; (?=taken away: )/).filter(Boolean).map((each) => make("div", {}, each));
+
   function drawTable(sets) {
     const [first, second] = sets.arguments;
-    const heads = [first[0], second ? second[0] : "", "+ in\u00adcluded", "\u2212 ex\u00adcluded", "\u2212 fall\u00adthrough", "= left"];
+    // the sign stands above its word, so that no column is wider than the word
+    const heads = [["", first[0]], ["", second ? second[0] : ""],
+      ["+", "included"], ["\u2212", "excluded"], ["\u2212", "fallthrough"], ["=", "left"]];
     const head = make("tr", {}, make("th", { scope: "col", class: "gb-number" }, "bit"), make("th", { scope: "col" }, "name"),
-      ...heads.map((words) => make("th", { scope: "col", class: "gb-step" }, words)), make("th", { scope: "col" }, "why"));
+      ...heads.map(([sign, word]) =>
+        make("th", { scope: "col", class: "gb-step" }, make("span", {}, sign && make("b", {}, `${sign} `), word))),
+      make("th", { scope: "col" }, "why"));
     const body = make("tbody");
     let backends = false;
     data.rows.forEach(([bit, name, colour, backend], nr) => {
@@ -89,14 +113,14 @@ function render({ model, el }) {
       backends = backend;
       row.append(
         make("td", { class: "gb-number" }, String(bit)),
-        make("th", { scope: "row" }, name),
+        make("th", { scope: "row" }, ...parts(name)),
         cell(has(first[1])),
         second ? cell(has(second[1])) : make("td", {}),
         cell(has(sets.included)),
         cell(has(sets.excluded), true, has(sets.taken[0])),
         cell(has(sets.fallthrough), true, has(sets.taken[1])),
         cell(has(sets.left), false, false, lit),
-        make("td", { class: "gb-why" }, data.texts[sets.why[nr]]),
+        make("td", { class: "gb-why" }, ...reasons(data.texts[sets.why[nr]])),
       );
       body.append(row);
     });

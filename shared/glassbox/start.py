@@ -10,13 +10,13 @@ import html
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from os.path import relpath
 from pathlib import Path
 from typing import Any
 
-from .records import Rows, Table
+from .records import Rows, Table, html_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class LabResult:
     """How one lab stands: `score` and `max_score` in points, both None where it has not been graded.
 
     `time` is the moment of grading in ISO form; `problem` is a sentence about a results file that cannot be
-    read, else "".
+    read, else ""; `link` leads from the current folder to the lab's notebook, "" where it is not here.
     """
 
     lab: str
@@ -122,6 +122,7 @@ class LabResult:
     time: str = ""
     written: str = ""
     problem: str = ""
+    link: str = ""
 
     @property
     def share(self) -> float:
@@ -175,6 +176,15 @@ class Progress(Table):
         so_far = f"Your labs: {score:g} of {top:g} points so far" if top else "Your labs: none graded yet"
         return f"{so_far}; next is {self.next}" if self.next else f"{so_far}; that is all of them"
 
+    def _repr_html_(self) -> str:
+        """The records' own table, in which each lab that is here links to its notebook."""
+        table = html_table(self.rows(), self.caption())
+        for r in self.results:
+            if r.link:
+                linked = f'<a href="{html.escape(r.link)}">{r.lab}</a>'
+                table = table.replace(f">{r.lab}</code>", f">{linked}</code>")
+        return table
+
 
 def progress(root: Path | None = None) -> Progress:
     """Reads results/<lab>.json for each lab whose folder is here; a missing file means not graded yet.
@@ -183,7 +193,12 @@ def progress(root: Path | None = None) -> Progress:
     """
     root = root or course_root()
     here = [s for s in SECTIONS if s.lab and (root / "labs" / s.lab).is_dir()]
-    return Progress(tuple(_result(s, root / "results" / f"{s.lab}.json") for s in here))
+    results = []
+    for s in here:
+        notebook = root / "labs" / s.lab / f"{s.lab}.ipynb"
+        result = _result(s, root / "results" / f"{s.lab}.json")
+        results.append(replace(result, link=_link(notebook) if notebook.is_file() else ""))
+    return Progress(tuple(results))
 
 
 def _result(section: Section, path: Path) -> LabResult:

@@ -54,6 +54,15 @@ def test_a_lab_without_results_is_not_graded_yet(course: Path) -> None:
     assert progress.branches() == {"storage": 0.0}
 
 
+def test_a_lab_whose_notebook_is_here_is_linked(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(course / "notebooks")
+    assert "<a " not in start.progress(course)._repr_html_()
+    (course / "labs" / "lab1_storage" / "lab1_storage.ipynb").touch()
+    shown = start.progress(course)._repr_html_()
+    assert shown.count('<a href="../labs/lab1_storage/lab1_storage.ipynb">lab1_storage</a>') == 1
+    assert shown.count("<a ") == 1
+
+
 def test_a_graded_lab_tells_its_points_and_fills_its_branch(course: Path) -> None:
     grade(course, RESULT)
     progress = start.progress(course)

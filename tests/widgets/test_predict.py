@@ -330,6 +330,13 @@ def test_traits_can_be_observed():
         ("none", None),
         ("hello  world", "hello world"),
         ("'hello'", "hello"),
+        ("3 4", torch.Size([3, 4])),
+        ("[3 4]", (3, 4)),
+        ("-1 2.5", [-1, 2.5]),
+        *((given, {3, 5, 8}) for given in ("3 5 8", "{3,5,8}", "[8, 5, 3]", "5, 3, 8", "(8 3 5)", "3, 3, 5, 8")),
+        ("3", {3}),
+        ("'b', 'a'", {"a", "b"}),
+        ("set()", set()),
     ],
 )
 def test_same_answer(given, answer):
@@ -351,6 +358,11 @@ def test_same_answer(given, answer):
         ("4", "5"),
         ("1 + 1", 2),
         ("(" * 300, 2),
+        ("4 3", torch.Size([3, 4])),
+        ("{3, 4}", (3, 4)),
+        *((given, {3, 5, 8}) for given in ("3 5", "3 5 8 9", "3, 5, 7", "358", "{}", "True 5 8")),
+        ("True", {1}),
+        ("3", set()),
     ],
 )
 def test_different_answer(given, answer):

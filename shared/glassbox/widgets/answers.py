@@ -12,19 +12,22 @@ from typing import Any
 
 _WRAPPED = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?(?:Size|tensor|tuple|list)\((.*)\)$", re.DOTALL)
 _WORDS = {"true": "True", "false": "False", "none": "None"}
+# numbers with nothing but spaces between them, with or without one pair of brackets
+_SPACED = re.compile(r"^([(\[{]?)\s*([-+.\w]+(?:\s+[-+.\w]+)+)\s*([)\]}]?)$")
 
 
 def same_answer(given: str, answer: Any) -> bool:
     """True if the text says the value: by value where it is a literal, else by text without its white space.
 
     A torch.Size equals the tuple, a list equals the tuple, a tensor equals its numbers; True is not 1; floats
-    agree to four digits, which is what PyTorch prints.
+    agree to four digits, which is what PyTorch prints. Commas and brackets may be left out; where the value is a
+    set, the order and the kind of brackets do not matter either.
     """
     given = given.strip()
     if _bare(given) in {_bare(t) for t in _spellings(answer)}:
         return True
     wrapped = _WRAPPED.match(given)
-    for source in (given, wrapped.group(1) if wrapped else ""):
+    for source in (given, wrapped.group(1) if wrapped else "", _SPACED.sub(_with_commas, given)):
         literal = _WORDS.get(source.lower(), source)
         try:
             value = ast.literal_eval(literal)
@@ -50,6 +53,11 @@ def _spellings(answer: Any) -> set[str]:
     return names
 
 
+def _with_commas(spaced: re.Match[str]) -> str:
+    opening, parts, closing = spaced.groups()
+    return f"{opening}{', '.join(parts.split())}{closing}"
+
+
 def _bare(text: str) -> str:
     return re.sub(r"\s+", "", text)
 
@@ -64,6 +72,10 @@ def _plain(value: Any) -> Any:
 
 
 def _equal(a: Any, b: Any) -> bool:
+    """Whether what was given says the answer `b`."""
+    if isinstance(b, (set, frozenset)):
+        given = a if isinstance(a, (tuple, set)) else (a,)
+        return all(any(_equal(x, y) for y in b) for x in given) and all(any(_equal(x, y) for x in given) for y in b)
     if isinstance(a, tuple) or isinstance(b, tuple):
         return (
             isinstance(a, tuple)

@@ -107,6 +107,23 @@ def test_a_call_path_is_walked_and_read(page: Page, watch: Watch, artefacts: Pat
     explorer.get_by_text("coalesce_dimensions", exact=True).first.hover()
     expect(says).to_contain_text("measured")
     assert contrasts(explorer.locator(".gb-frame.gb-hot"), "border")[0][1] >= GRAPHICS
+    # What the lanes' edge hides is named, and goes into sight by a press; the keyboard can scroll them as well.
+    lanes = explorer.get_by_role("region", name="stations of the call")
+    lanes.evaluate("(node) => node.scrollTo(0, 0)")
+    further = explorer.get_by_role("button", name=re.compile("^↓ station"))
+    expect(further).to_have_text(re.compile("^↓ stations [2-8] to 8$"))
+    assert lanes.get_attribute("tabindex") == "0"
+    for _ in range(10):
+        if further.is_hidden():
+            break
+        further.click()
+        page.wait_for_timeout(100)
+    expect(further).to_be_hidden()
+    lane = explorer.get_by_role("group", name="station 8").bounding_box()
+    edge = lanes.bounding_box()
+    assert lane and edge and lane["y"] + lane["height"] <= edge["y"] + edge["height"] + 2
+    lanes.evaluate("(node) => node.scrollTo(0, 0)")
+    expect(further).to_be_visible()
     readable(page, explorer, artefacts, "call-path")
     assert watch.problems() == []
 

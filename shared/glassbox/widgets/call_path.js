@@ -21,7 +21,10 @@ function render({ model, el }) {
   const details = make("div", { class: "gb-details", role: "status", "aria-live": "polite" });
   const help = make("div", { class: "gb-help" },
     "Point at a frame, or press Tab and walk: up and down along the call, left and right to the other framework.");
-  root.append(make("div", { class: "gb-bar" }, legend, all), grid, details, help);
+  const further = make("button", { type: "button" });
+  const below = make("div", { class: "gb-below", hidden: true }, further);
+  const shelf = make("div", { class: "gb-shelf" }, grid, below);
+  root.append(make("div", { class: "gb-bar" }, legend, all), shelf, details, help);
   el.append(root);
 
   const isOpen = (nr) => model.get("opened").includes(nr);
@@ -62,7 +65,7 @@ function render({ model, el }) {
     const mark = make("span", { class: nr ? "gb-stop" : "gb-stop gb-start", "aria-hidden": "true" }, nr ? String(nr) : "");
     const title = make("div", { class: "gb-station" }, mark,
       make("div", {}, make("div", { class: "gb-title" }, lane.name), make("div", { class: "gb-what" }, lane.what)));
-    const row = make("div", { class: "gb-lane", role: "group", "aria-label": nr ? `station ${nr}, ${lane.name}` : lane.name }, title);
+    const row = make("div", { class: "gb-lane", role: "group", "aria-label": nr ? `station ${nr}, ${lane.name}` : lane.name, ...(nr && { "data-nr": String(nr) }) }, title);
     paths.forEach((path, p) => {
       const cell = make("div", { class: "gb-cell", "data-path": p });
       cell.append(make("div", { class: "gb-whose", "aria-hidden": "true" }, path.framework));
@@ -97,6 +100,22 @@ function render({ model, el }) {
       : chips[active.path].findIndex((one) => one.nr > 0);
     active.place = Math.max(0, Math.min(kept, chips[active.path].length - 1));
     activate(active.path, active.place, Boolean(had));
+    mark();
+  }
+
+  // says which stations lie below the edge of the lanes, for a scroll bar may be invisible until it is used
+  function mark() {
+    const scrolls = grid.scrollHeight > grid.clientHeight + 2;
+    if (scrolls) grid.setAttribute("tabindex", "0");
+    else grid.removeAttribute("tabindex");
+    const edge = grid.getBoundingClientRect().bottom;
+    const numbers = [...grid.querySelectorAll("[data-nr]")]
+      .filter((row) => row.getBoundingClientRect().bottom > edge - 30).map((row) => row.dataset.nr);
+    // what ends under the fade counts as well; at the very end nothing does
+    below.hidden = grid.scrollTop + grid.clientHeight > grid.scrollHeight - 8 || !numbers.length;
+    if (below.hidden) return;
+    const last = numbers.at(-1);
+    further.textContent = numbers.length > 1 ? `↓ stations ${numbers[0]} to ${last}` : `↓ station ${last}`;
   }
 
   function activate(p, place, focus) {
@@ -153,6 +172,11 @@ function render({ model, el }) {
     event.preventDefault();
     event.stopPropagation();
   });
+  // the part under the fade comes along, and the column heads stay on top of what is shown
+  further.addEventListener("click", () => grid.scrollBy({ top: grid.clientHeight - 140 }));
+  grid.addEventListener("scroll", mark);
+  // it has no size before it is in the page, and another one in a narrower window
+  new ResizeObserver(mark).observe(grid);
   all.addEventListener("click", () => open(allOpen() ? [] : crowded));
   model.on("change:opened", draw);
   draw();

@@ -12,6 +12,8 @@ from glassbox.xray._short_files import short_file
 
 CELLS = """
 from IPython.core.interactiveshell import InteractiveShell
+from ipykernel.compiler import XCachingCompiler
+InteractiveShell.compiler_class.default_value = XCachingCompiler  # a notebook's, which names a cell by its text
 shell = InteractiveShell.instance()
 shell.run_cell("from glassbox import xray; import torch", store_history=True)
 cell = "copies = xray.hidden_copies(lambda: torch.ones(2, 3).t().reshape(6)); print(copies)"

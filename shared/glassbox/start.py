@@ -171,9 +171,10 @@ class Progress(Table):
         """The points so far, over those of all labs that were graded, and what comes next."""
         if not self.results:
             return "No lab is here yet"
-        score = sum(r.score or 0.0 for r in self.results)
-        top = sum(r.max_score or 0.0 for r in self.results)
-        so_far = f"Your labs: {score:g} of {top:g} points so far" if top else "Your labs: none graded yet"
+        graded = [r for r in self.results if r.score is not None]
+        score, top = sum(r.score or 0.0 for r in graded), sum(r.max_score or 0.0 for r in graded)
+        of = f"{len(graded)} of {len(self.results)} labs graded"
+        so_far = f"Your labs: {of}, {score:g} of their {top:g} points" if graded else "Your labs: none graded yet"
         return f"{so_far}; next is {self.next}" if self.next else f"{so_far}; that is all of them"
 
     def _repr_html_(self) -> str:
@@ -243,11 +244,11 @@ def _written(said: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LinkedTable(Table):
-    """A table with at least one row whose first column may link: `links` has a path or "" per row."""
+    """A table with at least one row in which columns may link: `links` has the paths of each row by column."""
 
     title: str
     lines: tuple[tuple[tuple[str, str], ...], ...]
-    links: tuple[str, ...]
+    links: tuple[Mapping[str, str], ...]
 
     def rows(self) -> Rows:
         return [dict(line) for line in self.lines]
@@ -256,12 +257,13 @@ class LinkedTable(Table):
         return self.title
 
     def _repr_html_(self) -> str:
-        """Words rather than code, so not the records' own table: cells wrap, and the first one may link."""
+        """Words rather than code, so not the records' own table: cells wrap, and may link."""
         lines = []
-        for line, link in zip(self.lines, self.links, strict=True):
-            texts = [html.escape(text) for _, text in line]
-            if link:
-                texts[0] = f'<a href="{html.escape(link)}">{texts[0]}</a>'
+        for line, links in zip(self.lines, self.links, strict=True):
+            texts = []
+            for name, text in line:
+                shown, link = html.escape(text), links.get(name)
+                texts.append(f'<a href="{html.escape(link)}">{shown}</a>' if link else shown)
             lines.append("".join(f'<td style="text-align:left">{text}</td>' for text in texts))
         names = "".join(
             f'<th scope="col" style="text-align:left">{html.escape(n)}</th>' for n, _ in self.lines[0]
@@ -278,6 +280,7 @@ def sections(root: Path | None = None) -> LinkedTable:
     for s in SECTIONS:
         notebook = root / "notebooks" / f"{s.notebook}.ipynb"
         here = notebook.is_file()
+        lab = root / "labs" / s.lab / f"{s.lab}.ipynb"
         lines.append(
             (
                 ("notebook", s.notebook if here else f"{s.notebook} (not here yet)"),
@@ -287,7 +290,8 @@ def sections(root: Path | None = None) -> LinkedTable:
                 ("lab", s.lab if s.lab and (root / "labs" / s.lab).is_dir() else ""),
             )
         )
-        links.append(_link(notebook) if here else "")
+        found = {"notebook": notebook, "lab": lab}
+        links.append({name: _link(path) for name, path in found.items() if path.is_file()})
     return LinkedTable("Sections", tuple(lines), tuple(links))
 
 
@@ -300,7 +304,7 @@ def take_home(root: Path | None = None) -> LinkedTable:
         here = (root / "notebooks" / f"{notebook}.ipynb").is_file()
         state = f"kept: {file}" if kept.is_file() else f"made in {notebook}" + ("" if here else " (not here yet)")
         lines.append((("you take home", what), ("state", state)))
-        links.append(_link(kept) if kept.is_file() else "")
+        links.append({"you take home": _link(kept)} if kept.is_file() else {})
     return LinkedTable("What you take home", tuple(lines), tuple(links))
 
 

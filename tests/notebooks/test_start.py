@@ -143,8 +143,11 @@ def test_sections_link_what_is_here_and_name_what_is_not(
     notebooks = [row["notebook"] for row in table.rows()]
     assert notebooks[:2] == ["01_storage", "02_dispatcher (not here yet)"]
     assert [row["lab"] for row in table.rows()] == ["lab1_storage", "", "", "", "", ""]
-    assert table.links == ("01_storage.ipynb", "", "", "", "", "")
+    assert table.links == ({"notebook": "01_storage.ipynb"}, *[{}] * 5)
     assert table._repr_html_().count("<a href=") == 1
+    (course / "labs" / "lab1_storage" / "lab1_storage.ipynb").write_text("{}", encoding="utf-8")
+    assert start.sections().links[0]["lab"] == "../labs/lab1_storage/lab1_storage.ipynb"
+    assert '<a href="../labs/lab1_storage/lab1_storage.ipynb">lab1_storage</a>' in start.sections()._repr_html_()
 
 
 def test_five_things_are_taken_home(course: Path) -> None:
@@ -165,7 +168,7 @@ def test_what_is_kept_is_linked(course: Path, monkeypatch: pytest.MonkeyPatch) -
     assert kept.read_text(encoding="utf-8") == "<svg/>"
     table = start.take_home()
     assert table.rows()[0]["state"] == "kept: storage.svg"
-    assert table.links[0] == "../results/keepsakes/storage.svg"
+    assert table.links[0] == {"you take home": "../results/keepsakes/storage.svg"}
 
 
 def test_tables_and_figures_are_kept_by_their_own_means(course: Path) -> None:
@@ -209,10 +212,10 @@ def labs(course: Path, **points: float | None) -> start.Progress:
     ("points", "caption"),
     [
         ({"lab1": None, "lab2": None}, "Your labs: none graded yet; next is lab1_storage"),
-        ({"lab1": 80, "lab2": None}, "Your labs: 80 of 100 points so far; next is lab2_dispatcher"),
-        ({"lab1": 100, "lab2": 97.5}, "Your labs: 197.5 of 200 points so far; next is lab2_dispatcher"),
-        ({"lab1": 80, "lab2": 90}, "Your labs: 170 of 200 points so far; next is lab1_storage"),
-        ({"lab1": 100, "lab2": 100}, "Your labs: 200 of 200 points so far; that is all of them"),
+        ({"lab1": 80, "lab2": None}, "Your labs: 1 of 2 labs graded, 80 of their 100 points; next is lab2_dispatcher"),
+        ({"lab1": 100, "lab2": 97}, "Your labs: 2 of 2 labs graded, 197 of their 200 points; next is lab2_dispatcher"),
+        ({"lab1": 80, "lab2": 90}, "Your labs: 2 of 2 labs graded, 170 of their 200 points; next is lab1_storage"),
+        ({"lab1": 100, "lab2": 100}, "Your labs: 2 of 2 labs graded, 200 of their 200 points; that is all of them"),
     ],
 )
 def test_points_so_far_and_what_is_next(course: Path, points: dict[str, float | None], caption: str) -> None:

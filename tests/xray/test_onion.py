@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from glassbox import mini
@@ -818,3 +819,13 @@ def test_a_torch_without_the_internals_says_so(monkeypatch: pytest.MonkeyPatch) 
         "aten.sin.default @ AutogradCPU [autograd kernel]",
         "  aten.sin.default @ CPU [kernel]",
     ]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="CUDA's kernels are hooked where there is a device")
+def test_it_says_that_rows_of_a_device_that_is_not_here_are_not_hooked() -> None:
+    with FakeTensorMode():
+        x = torch.ones(2, 2, device="cuda", requires_grad=True)
+        seen = onion(lambda: x.sin())
+    assert {"CUDA", "AutogradCUDA"} <= set(seen[0].keys) and not any("CUDA" in hop.key for hop in seen)
+    assert "no CUDA device is here, so kernels of its keys (Autograd's too) were not hooked" in seen.note
+    assert "device is here" not in onion(torch.sin, META).note

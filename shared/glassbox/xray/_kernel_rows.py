@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -77,6 +77,16 @@ def read_rows() -> Iterator[Row]:
         if known is None or known[0] != text:
             known = _read[op] = text, _rows_of(op, text, skipped)
         yield from known[1]
+
+
+def backends_without_rows(names: Iterable[str]) -> set[str]:
+    """The backends that these keys name and whose rows are left out, as no device of theirs is here.
+
+    A fake tensor (FakeTensorMode) brings the keys of the device that it claims, present or not.
+    """
+    missing = set(kernels.backend_names()) - _backends_here()
+    named = set(names)
+    return {each for each in missing if any(before + each in named for before in _BEFORE_BACKEND)}
 
 
 # What was read of each operator's table. Rows only name kernels, so of the same text they are the same.

@@ -25,8 +25,9 @@ def onion(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Onion:
     taken away again whatever happens. They are there for the whole process, so run nothing quick beside it.
     Written down is what this thread does, and what the autograd engine does in other threads for it. Results and
     gradients are the same to the bit. Kernels that were registered from Python for just one key are not hooked; where
-    an autograd kernel hands on to one, it is inferred and marked. What gives a tensor another class (nn.Parameter,
-    as_subclass) runs without its detach or alias being seen.
+    an autograd kernel hands on to one, it is inferred and marked. Nor are those of a backend without a device here,
+    where fake tensors can claim to lie (FakeTensorMode); the note says so. What gives a tensor another class
+    (nn.Parameter, as_subclass) runs without its detach or alias being seen.
 
     Over mini tensors the same from the mini-framework, without torch.
 
@@ -38,6 +39,7 @@ def onion(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Onion:
         return _of_mini(fn, args, kwargs)
     require_eager(fn, "onion")
     from ._kernel_hooks import KernelHooks
+    from ._kernel_rows import backends_without_rows
 
     hooks = KernelHooks()
     with hooks:
@@ -51,13 +53,19 @@ def onion(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Onion:
                 "onion: PyTorch cannot make a tensor of another class from data while kernels are hooked; make it "
                 "before, and let the function use it."
             ) from error
-    return Onion(hooks.take(), _note(left))
+    seen = hooks.take()
+    absent = backends_without_rows(key for hop in seen for key in hop.keys)
+    return Onion(seen, _note(left, absent))
 
 
-def _note(unwatched: set[str]) -> str:
-    if not unwatched:
-        return _NOTE
-    return f"{_NOTE}; kernels that are Python's for one key alone were not hooked (of {', '.join(sorted(unwatched))})"
+def _note(unwatched: set[str], absent: set[str]) -> str:
+    note = _NOTE
+    if unwatched:
+        note += f"; kernels that are Python's for one key alone were not hooked (of {', '.join(sorted(unwatched))})"
+    if absent:
+        names = " or ".join(sorted(absent))
+        note += f"; no {names} device is here, so kernels of its keys (Autograd's too) were not hooked"
+    return note
 
 
 def _of_mini(fn: Callable[..., Any], args: Any, kwargs: Any) -> Onion:

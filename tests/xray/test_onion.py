@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from glassbox import mini
 from glassbox.records import Hop, Onion
-from glassbox.xray import onion, table
+from glassbox.xray import onion, table, why
 from glassbox.xray._kernel_hooks import KernelHooks
 
 
@@ -825,7 +825,10 @@ def test_a_torch_without_the_internals_says_so(monkeypatch: pytest.MonkeyPatch) 
 def test_it_says_that_rows_of_a_device_that_is_not_here_are_not_hooked() -> None:
     with FakeTensorMode():
         x = torch.ones(2, 2, device="cuda", requires_grad=True)
-        seen = onion(lambda: x.sin())
+        seen, reasons = onion(lambda: x.sin()), why(torch.sin, x)
     assert {"CUDA", "AutogradCUDA"} <= set(seen[0].keys) and not any("CUDA" in hop.key for hop in seen)
     assert "no CUDA device is here, so kernels of its keys (Autograd's too) were not hooked" in seen.note
     assert "device is here" not in onion(torch.sin, META).note
+    assert reasons[0].rows()[-1]["step"] == "not hooked"
+    assert "no CUDA device is here" in str(reasons) and "no CUDA device is here" in reasons._repr_html_()
+    assert "device is here" not in str(why(torch.sin, META))

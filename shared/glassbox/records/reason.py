@@ -99,7 +99,9 @@ class WhyCall(Table):
             kernel = f"{hop.kind}{f' at {hop.place}' if hop.place else ''}"
             step = "first kernel" if nr == 0 else f"{'. ' * hop.depth}then"
             found.append({"step": step, "key": f"{hop.op} @ {hop.key}", "because": kernel})
-        return found
+        # What the onion's note says of kernels that nobody could see here.
+        absent = [part for part in self.hops.note.split("; ") if part.startswith("no ")]
+        return found + [{"step": "not hooked", "key": "", "because": part} for part in absent]
 
     def caption(self) -> str:
         context = f" ({'; '.join(self.context)})" if self.context else ""

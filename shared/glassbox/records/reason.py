@@ -100,7 +100,10 @@ class WhyCall(Table):
             step = "first kernel" if nr == 0 else f"{'. ' * hop.depth}then"
             found.append({"step": step, "key": f"{hop.op} @ {hop.key}", "because": kernel})
         # What the onion's note says of kernels that nobody could see here.
-        absent = [part for part in self.hops.note.split("; ") if part.startswith("no ")]
+        # The note is the whole program's; this call may have none of their keys.
+        keys = {key for hop in self.hops for key in hop.keys}
+        told = [part for part in self.hops.note.split("; ") if part.startswith("no ")]
+        absent = [part for part in told if keys & set(part.partition(" device")[0][3:].split(" or "))]
         return found + [{"step": "not hooked", "key": "", "because": part} for part in absent]
 
     def caption(self) -> str:

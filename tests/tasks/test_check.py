@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from glassbox.tasks import answering, catalogue, check, lab1, show
-from glassbox.tasks.check import try_out
+from glassbox.tasks.check import PUBLIC_SEED, try_out
 from glassbox.tasks.compare import compare
+from glassbox.tasks.model import cases
 from glassbox.tasks.play import running_on
 
 
@@ -268,3 +269,10 @@ def test_a_play_cell_survives_every_stage_of_the_work(capsys, solved):
     assert right == "(3, 1)"
     with pytest.raises(ValueError, match="no piece is called 'unfold'"), running_on(unfold=_untouched):
         pass
+
+
+def test_a_program_stands_one_line_above_the_call():
+    task = next(task for task in catalogue.tasks("lab5").values() if task.builds)
+    (text, *rest) = cases(task, PUBLIC_SEED)[0][0]
+    shown = show.call_text(task, (f"{text.rstrip()}\n\n", *rest))
+    assert shown.startswith(f"{text.rstrip()}\n\n{task.function}(")

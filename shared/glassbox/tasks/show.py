@@ -66,7 +66,7 @@ def call_text(task: Task, case: Sequence[Any]) -> str:
     """The call that was tried, as one would type it."""
     given = [show(argument, SHOWN) for argument in case[bool(task.builds) :]]
     call = f"{task.function}({', '.join([*task.builds, *given])})"
-    return f"{case[0]}\n\n{call}" if task.builds else call
+    return f"{case[0].rstrip()}\n\n{call}" if task.builds else call
 
 
 @dataclass(frozen=True)

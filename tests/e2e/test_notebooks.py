@@ -140,7 +140,10 @@ def test_what_its_widgets_and_figures_say_can_be_read(seen: Look) -> None:
 
 
 def test_pictures_of_it_are_kept(seen: Look) -> None:
-    assert seen.pictures and min(path.stat().st_size for path in seen.pictures) > 10_000
+    # On the last one there may be no more than the edge of the last cell.
+    *whole, last = (path.stat().st_size for path in seen.pictures)
+    assert min(whole) > 10_000
+    assert last > 1_000
 
 
 def test_what_is_folded_stays_so_until_it_is_opened(ran: Ran, course_copy: Path) -> None:

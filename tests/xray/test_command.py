@@ -3,6 +3,7 @@
 import argparse
 import json
 import re
+import shlex
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -141,6 +142,6 @@ def test_a_torchvision_model_that_refuses_its_input(capsys: pytest.CaptureFixtur
 
 
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
-    command = f"{sys.executable} -m glassbox xray cheat-sheet | head -1"
+    command = f"{shlex.quote(sys.executable)} -m glassbox xray cheat-sheet | head -1"
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True)
     assert done.returncode == 0 and done.stderr == "" and len(done.stdout.splitlines()) == 1

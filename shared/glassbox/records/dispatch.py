@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -48,15 +48,22 @@ class Hop:
         return f"{'  ' * self.depth}{self.op} @ {self.key} [{self.kind}]{sure}"
 
 
+def not_hooked(backends: Sequence[str]) -> str:
+    """That kernels of these backends could not be seen, as a sentence without its end."""
+    return f"no {' or '.join(backends)} device is here, so kernels of its keys (Autograd's too) were not hooked"
+
+
 @dataclass(frozen=True, slots=True)
 class Onion(Table):
     """The hops of a program, each before those that it led to. Iterating, len() and [] give Hops.
 
-    note   what the reader should know of how they were seen
+    note    what the reader should know of how they were seen
+    absent  backends whose kernels could not be seen, as no device of theirs is here
     """
 
     hops: tuple[Hop, ...]
     note: str = ""
+    absent: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.hops)
@@ -71,7 +78,7 @@ class Onion(Table):
         """One Onion for each call that no kernel made: the program's own, and those of the backward engine."""
         starts = [nr for nr, hop in enumerate(self.hops) if hop.depth == 0 or nr == 0]
         return [
-            Onion(self.hops[start:end], self.note)
+            Onion(self.hops[start:end], self.note, self.absent)
             for start, end in zip(starts, [*starts[1:], len(self.hops)], strict=True)
         ]
 

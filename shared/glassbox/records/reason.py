@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .dispatch import Onion
+from .dispatch import Onion, not_hooked
 from .dispatch_table import DispatchRow
 from .key_set import KeySets
 from .table import Rows, Table, html_table, text_table
@@ -99,12 +99,10 @@ class WhyCall(Table):
             kernel = f"{hop.kind}{f' at {hop.place}' if hop.place else ''}"
             step = "first kernel" if nr == 0 else f"{'. ' * hop.depth}then"
             found.append({"step": step, "key": f"{hop.op} @ {hop.key}", "because": kernel})
-        # What the onion's note says of kernels that nobody could see here.
-        # The note is the whole program's; this call may have none of their keys.
+        # The program's; this call may have none of their keys.
         keys = {key for hop in self.hops for key in hop.keys}
-        told = [part for part in self.hops.note.split("; ") if part.startswith("no ")]
-        absent = [part for part in told if keys & set(part.partition(" device")[0][3:].split(" or "))]
-        return found + [{"step": "not hooked", "key": "", "because": part} for part in absent]
+        absent = [backend for backend in self.hops.absent if backend in keys]
+        return found + ([{"step": "not hooked", "key": "", "because": not_hooked(absent)}] if absent else [])
 
     def caption(self) -> str:
         context = f" ({'; '.join(self.context)})" if self.context else ""

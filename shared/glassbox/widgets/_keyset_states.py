@@ -222,7 +222,7 @@ def _outline(hops: Onion, backend: str) -> Onion:
         if hop.key in _HAND_ON and not (below and (below.op, below.depth) == (hop.op, hop.depth + 1)):
             kept.append(_inferred(hop, backend))
             inside = hop.depth
-    return Onion(tuple(kept), hops.note)
+    return Onion(tuple(kept), hops.note, hops.absent)
 
 
 def _inferred(above: Hop, backend: str) -> Hop:

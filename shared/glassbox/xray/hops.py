@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..records import Onion
+from ..records.dispatch import not_hooked
 from ._which import over_mini, require_eager
 
 _NOTE = "seen by hooks around all kernels, which were there for the whole process while it ran"
@@ -54,17 +55,16 @@ def onion(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Onion:
                 "before, and let the function use it."
             ) from error
     seen = hooks.take()
-    absent = backends_without_rows(key for hop in seen for key in hop.keys)
-    return Onion(seen, _note(left, absent))
+    absent = tuple(sorted(backends_without_rows(key for hop in seen for key in hop.keys)))
+    return Onion(seen, _note(left, absent), absent)
 
 
-def _note(unwatched: set[str], absent: set[str]) -> str:
+def _note(unwatched: set[str], absent: tuple[str, ...]) -> str:
     note = _NOTE
     if unwatched:
         note += f"; kernels that are Python's for one key alone were not hooked (of {', '.join(sorted(unwatched))})"
     if absent:
-        names = " or ".join(sorted(absent))
-        note += f"; no {names} device is here, so kernels of its keys (Autograd's too) were not hooked"
+        note += f"; {not_hooked(absent)}"
     return note
 
 

@@ -104,7 +104,7 @@ def _hops_of(calls: Sequence[TopCall], winners: Sequence[DispatchRow], hops: Oni
             following = pairs[nr + 1][0] if nr + 1 < len(pairs) else None
             while groups and not (following and _starts(groups[0], following)):
                 found += [replace(hop, depth=hop.depth + 1) for hop in groups.popleft()]
-            yield Onion(tuple(found), hops.note)
+            yield Onion(tuple(found), hops.note, hops.absent)
         else:
             yield Onion(())
 
